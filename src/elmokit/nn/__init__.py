@@ -1,0 +1,1 @@
+"""The network: tensors in, tensors out. One biLM serves pretraining, embedding, fine-tuning and the tasks."""

@@ -1,0 +1,124 @@
+"""The bidirectional language model: one token encoder, two stacks of LSTMs that never see each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from elmokit.config import ModelConfig
+from elmokit.errors import ConfigError
+from elmokit.nn.lstm import LstmLayer, LstmState
+from elmokit.nn.matmul import BlockedMatmul, Int8Matmul, Matmul, Precision
+from elmokit.nn.packing import Packing
+from elmokit.nn.token_encoder import TokenEncoder
+
+BiLMState = tuple[list[LstmState], list[LstmState]]  # of the forward and the backward layers, first layer first
+
+
+@dataclass(frozen=True)
+class BiLMOutput:
+    """All that the biLM knows of N packed tokens: 2L + 1 vectors each (Peters et al. 2018, equation 1)."""
+
+    tokens: Tensor  # (N, D) the context-free vector
+    forward: list[Tensor]  # L times (N, D): what stands before a token, and the token
+    backward: list[Tensor]  # L times (N, D): the token, and what stands after it
+    state: BiLMState  # after every sentence's last token (forward) and first token (backward)
+
+    @property
+    def n_layers(self) -> int:
+        """L + 1."""
+        return len(self.forward) + 1
+
+    def layer(self, j: int) -> Tensor:
+        """h_j: (N, 2D). Layer 0 is the token vector twice, layer j is [forward_j; backward_j]."""
+        left, right = (self.tokens, self.tokens) if j == 0 else (self.forward[j - 1], self.backward[j - 1])
+        return torch.cat((left, right), dim=1)
+
+    def layers(self) -> Tensor:
+        """(L + 1, N, 2D)."""
+        return torch.stack([self.layer(j) for j in range(self.n_layers)])
+
+
+class BiLM(nn.Module):
+    """Two language models over shared token vectors; `layers` are what ELMo is made of.
+
+    With skip connections the output of a layer from the second on is its LSTM's output plus its input; the recurrent
+    state stays without the sum.
+    """
+
+    def __init__(self, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.token_encoder = TokenEncoder(config=config)
+        self.forward_layers = nn.ModuleList(LstmLayer(config=config.lstm) for _ in range(config.lstm.n_layers))
+        self.backward_layers = nn.ModuleList(LstmLayer(config=config.lstm) for _ in range(config.lstm.n_layers))
+
+    def zero_state(self, n: int) -> BiLMState:
+        """The state before anything was read, for n sentences."""
+        forward, backward = (
+            [cast(LstmLayer, layer).zero_state(n) for layer in stack]
+            for stack in (self.forward_layers, self.backward_layers)
+        )
+        return forward, backward
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network computes."""
+        return next(self.parameters()).device
+
+    def forward(
+        self, words: Tensor, index: Tensor, packing: Packing, state: BiLMState | None = None
+    ) -> BiLMOutput:  # fmt: skip
+        """Read a batch of packed sentences.
+
+        words: (U, D) vectors of the distinct words; index: (N,) which word each packed row is; state: what every
+        sentence starts from (zero by default).
+        """
+        forward_state, backward_state = state or self.zero_state(len(packing.lengths))
+        forward, forward_end = self._run(self.forward_layers, words, index, packing, forward_state)
+        # The other direction reads every sentence from its end: same packing, mirrored rows.
+        mirrored, backward_end = self._run(self.backward_layers, words, index[packing.reverse], packing, backward_state)
+        backward = [layer[packing.reverse] for layer in mirrored]
+        return BiLMOutput(words[index], forward, backward, (forward_end, backward_end))
+
+    def _run(
+        self, layers: nn.ModuleList, words: Tensor, index: Tensor, packing: Packing, state: Sequence[LstmState]
+    ) -> tuple[list[Tensor], list[LstmState]]:
+        outputs: list[Tensor] = []
+        end: list[LstmState] = []
+        for layer, before in zip(layers, state, strict=True):
+            if not outputs:
+                m, after = layer(words, index, packing, before)
+            else:
+                m, after = layer(outputs[-1], None, packing, before)
+                if self.config.lstm.skip_connections:
+                    m = m + outputs[-1]
+            outputs.append(m)
+            end.append(after)
+        return outputs, end
+
+    def pack_(self, precision: Precision = "float32") -> BiLM:
+        """Bring the weights, in place and for good, into the form that infers fastest on a CPU.
+
+        With int8 only the LSTMs become integers: a word is encoded once, and its vector stays exact.
+        """
+        self.requires_grad_(False)
+        for layer in (*self.forward_layers, *self.backward_layers):
+            for name in ("input", "state", "projection"):
+                if isinstance(product := getattr(layer, name), Matmul):
+                    setattr(layer, name, product.packed(precision))
+        return self
+
+    def unpacked_state_dict(self) -> dict[str, Tensor]:
+        """The parameters under their names, wherever `pack_` has put them."""
+        parameters = self.state_dict()
+        for name, module in self.named_modules():
+            if isinstance(module, Int8Matmul):
+                raise ConfigError("int8 weights cannot be turned back: load the model again with dtype float32")
+            if isinstance(module, BlockedMatmul):
+                parameters[f"{name}.weight"] = module.unpacked()
+        return parameters

@@ -1,0 +1,66 @@
+"""ELMo as the module that a task puts at its input, its output, or both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from elmokit.nn.bilm import BiLM
+from elmokit.nn.padded import TokenIds, read_padded
+from elmokit.nn.scalar_mix import ScalarMix
+
+
+@dataclass(frozen=True)
+class ElmoOutput:
+    """What a task gets for a batch of B sentences of up to T tokens."""
+
+    representations: list[Tensor]  # one (B, T, 2D) a mix, zero at padding
+    mask: Tensor  # (B, T) true at tokens
+
+
+class ElmoEmbedding(nn.Module):
+    """Several learnt mixes over one biLM that is frozen, or fine-tuned with the task.
+
+    Every sentence starts from zero state, so that equal sentences get equal vectors. Where the layers of a corpus were
+    computed before, `mix` takes them instead of ids.
+    """
+
+    mark_characters: Tensor | None
+    mark_words: Tensor | None
+
+    def __init__(
+        self, bilm: BiLM, *, marks: TokenIds, n_mixes: int = 1, dropout: float = 0.5, layer_norm: bool = False,
+        top_only: bool = False, trainable: bool = False,
+    ) -> None:  # fmt: skip
+        """marks: ids of the begin and end mark, characters (2, M) and words (2,), as far as the model reads them."""
+        super().__init__()
+        self.bilm = bilm.requires_grad_(trainable)
+        self.trainable = trainable
+        self.register_buffer("mark_characters", marks.characters, persistent=False)
+        self.register_buffer("mark_words", marks.words, persistent=False)
+        self.mixes = nn.ModuleList(
+            ScalarMix(n_layers=bilm.config.n_vectors, layer_norm=layer_norm, top_only=top_only) for _ in range(n_mixes)
+        )
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, ids: TokenIds, mask: Tensor | None = None) -> ElmoOutput:
+        """ids: characters (B, T, M) and words (B, T); mask: (B, T), by default where any character id is above 0."""
+        if mask is None:
+            assert ids.characters is not None, "a model without characters needs a mask"
+            mask = (ids.characters > 0).any(dim=-1)
+        with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
+            read = read_padded(self.bilm, ids, mask, TokenIds(self.mark_characters, self.mark_words))
+        layers, _ = read.without_marks()
+        return self.mix(layers, mask)
+
+    def mix(self, layers: Tensor, mask: Tensor) -> ElmoOutput:
+        """layers: (L + 1, B, T, 2D), mask: (B, T). One representation a mix, each with its own dropout."""
+        keep = mask.unsqueeze(-1)
+        return ElmoOutput([self.dropout(mix(layers, mask) * keep) for mix in self.mixes], mask)
+
+    def l2(self) -> Tensor:
+        """Sum over the mixes of sum(s^2); times lambda it keeps the weights near to equal."""
+        return torch.stack([cast(ScalarMix, mix).l2() for mix in self.mixes]).sum()

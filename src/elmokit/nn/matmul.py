@@ -1,0 +1,93 @@
+"""x @ W, with W as a trainable matrix, as a matrix in the library's own blocked layout, or in 8 bits."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from elmokit.errors import ConfigError
+
+Precision = Literal["float32", "int8"]
+
+
+class Matmul(nn.Module):
+    """y = x W, with W kept (K, N): the published layout, and the faster one for the thin x of a recurrent step."""
+
+    def __init__(self, *, n_in: int, n_out: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(n_in, n_out))
+
+    def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        """(..., K) to (..., N), plus bias (N,)."""
+        return x @ self.weight if bias is None else x @ self.weight + bias
+
+    def packed(self, precision: Precision) -> nn.Module:
+        """The same product for inference on a CPU; itself where there is nothing to gain."""
+        if precision == "int8":
+            return Int8Matmul(self.weight)
+        return BlockedMatmul(self.weight) if BlockedMatmul.available(self.weight) else self
+
+
+class BlockedMatmul(nn.Module):
+    """y = x W in float32, W reordered once into oneDNN's blocked layout.
+
+    A plain matrix product reorders W at every call, which a recurrent net with a batch of 64 pays for with half of its
+    time. These are the operators that torch's own compiler emits for frozen weights.
+    """
+
+    blocks: Tensor
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        blocks = torch.ops.mkldnn._reorder_linear_weight(weight.detach().t().contiguous())
+        self.register_buffer("blocks", blocks, persistent=False)
+
+    @staticmethod
+    def available(weight: Tensor) -> bool:
+        """True where this torch has the operators and the weights are CPU floats."""
+        return (
+            weight.device.type == "cpu"
+            and weight.dtype == torch.float32
+            and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+            and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
+            and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        )
+
+    def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        """(n, K) to (n, N), plus bias (N,)."""
+        y: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.blocks, bias, "none", [], "")
+        return y
+
+    def unpacked(self) -> Tensor:
+        """W as it was, (K, N)."""
+        dense: Tensor = self.blocks.to_dense()
+        return dense.t().contiguous()
+
+
+class Int8Matmul(nn.Module):
+    """y = x W in 8-bit integers: one scale per column of W, one per call for x, float32 in and out.
+
+    The kernels are those of torch's quantised linear layer, which use VNNI where the CPU has it. Without it they add
+    pairs of products in 16 bits, so that x gets 7 bits there, and nothing overflows.
+    """
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        columns = weight.detach().t().contiguous()  # (N, K)
+        scales = columns.abs().amax(dim=1).clamp_min(1e-12) / 127
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # torch announces the move of its quantisation front end
+                zeros = torch.zeros(len(scales), dtype=torch.long)
+                quantised = torch.quantize_per_channel(columns, scales.double(), zeros, 0, torch.qint8)
+                self.packed_weight = torch.ops.quantized.linear_prepack(quantised, None)
+        except (RuntimeError, AttributeError) as error:
+            raise ConfigError(f"int8 needs the quantised kernels of torch on a CPU, which fail here: {error}") from None
+
+    def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        """(n, K) to (n, N), plus bias (N,)."""
+        y: Tensor = torch.ops.quantized.linear_dynamic(x, self.packed_weight, reduce_range=True)
+        return y if bias is None else y.add_(bias)

@@ -1,0 +1,80 @@
+"""Padded batches of ids in, padded batches of layers out: how tasks and old code speak to the biLM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from elmokit.nn.bilm import BiLM, BiLMState
+from elmokit.nn.lstm import LstmState
+from elmokit.nn.packing import Packing
+
+
+@dataclass(frozen=True)
+class TokenIds:
+    """Ids of tokens, as far as the model reads them; every tensor has the same leading shape."""
+
+    characters: Tensor | None = None  # (..., M)
+    words: Tensor | None = None  # (...)
+
+
+@dataclass(frozen=True)
+class PaddedLayers:
+    """The layers of B sentences of up to T tokens, with their sentence marks."""
+
+    layers: Tensor  # (L + 1, B, T + 2, 2D), zero at padding
+    mask: Tensor  # (B, T + 2) true at tokens and marks
+    state: BiLMState  # after each sentence, in the order of the batch
+
+    def without_marks(self) -> tuple[Tensor, Tensor]:
+        """Layers (L + 1, B, T, 2D) and mask (B, T) of the tokens alone."""
+        mask = self.mask[:, 2:]
+        return self.layers[:, :, 1:-1] * mask.unsqueeze(-1), mask
+
+
+def read_padded(
+    bilm: BiLM, ids: TokenIds, mask: Tensor, marks: TokenIds, state: BiLMState | None = None
+) -> PaddedLayers:  # fmt: skip
+    """Run the biLM over padded ids: each distinct token is encoded once, and padding costs nothing.
+
+    ids: (B, T, ...); mask: (B, T), true for the first n tokens of a sentence; marks: (2, ...), what stands at the begin
+    and the end of every sentence; state: what each sentence starts from, zero by default.
+    """
+    n_sentences, n_steps = mask.shape
+    device = mask.device
+    lengths = mask.sum(dim=1) + 2  # with the marks
+    order = torch.argsort(lengths, descending=True, stable=True)
+    packing = Packing.from_lengths(lengths[order].tolist(), device)
+
+    distinct, inverse = _distinct(ids, mask, marks)
+    grid = torch.zeros(n_sentences, n_steps + 2, dtype=torch.long, device=device)  # 0 and 1 are the marks
+    grid[:, 1:-1][mask] = torch.arange(2, 2 + int(mask.sum()), device=device)
+    grid[torch.arange(n_sentences, device=device), lengths - 1] = 1
+    index = inverse[packing.pack(grid[order])]  # (N,)
+
+    vectors = bilm.token_encoder(distinct.characters, distinct.words)
+    output = bilm(vectors, index, packing, None if state is None else _rows(state, order))
+    rank = torch.argsort(order)
+    layers = torch.stack([packing.pad(output.layer(j), n_steps + 2)[rank] for j in range(output.n_layers)])
+    with_marks = torch.arange(n_steps + 2, device=device) < lengths.unsqueeze(1)
+    return PaddedLayers(layers, with_marks, _rows(output.state, rank))
+
+
+def _distinct(ids: TokenIds, mask: Tensor, marks: TokenIds) -> tuple[TokenIds, Tensor]:
+    """The distinct rows among marks and tokens, and which of them each one is."""
+    columns = []
+    for of_tokens, of_marks in ((ids.characters, marks.characters), (ids.words, marks.words)):
+        if of_tokens is not None and of_marks is not None:
+            rows = torch.cat((of_marks, of_tokens[mask]))
+            columns.append(rows if rows.dim() == 2 else rows.unsqueeze(1))
+    rows, inverse = torch.unique(torch.cat(columns, dim=1), dim=0, return_inverse=True)
+    characters = None if ids.characters is None else rows[:, : ids.characters.shape[-1]]
+    return TokenIds(characters, None if ids.words is None else rows[:, -1]), inverse
+
+
+def _rows(state: BiLMState, rows: Tensor) -> BiLMState:
+    """The state of these sentences, in this order."""
+    forward, backward = ([LstmState(s.output[rows], s.cell[rows]) for s in direction] for direction in state)
+    return forward, backward

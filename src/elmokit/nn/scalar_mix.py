@@ -1,0 +1,56 @@
+"""The layers of the biLM collapsed into one vector, with weights that the task learns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from elmokit.errors import ConfigError
+
+
+class ScalarMix(nn.Module):
+    """ELMo_k = gamma * sum_j softmax(s)_j h_kj (Peters et al. 2018, equation 1).
+
+    `weights` fixes s (before the softmax), and then gamma too. `top_only` uses the last layer alone, times gamma.
+    With `layer_norm` every layer is first brought to mean 0 and variance 1 over all real tokens of the batch at once.
+    """
+
+    def __init__(
+        self, *, n_layers: int, weights: Sequence[float] | None = None, layer_norm: bool = False,
+        top_only: bool = False, epsilon: float = 1e-12,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if weights is not None and len(weights) != n_layers:
+            raise ConfigError(f"mix weights: expected {n_layers} numbers, one a layer, found {len(weights)}")
+        self.n_layers, self.layer_norm, self.top_only, self.epsilon = n_layers, layer_norm, top_only, epsilon
+        fixed = weights is not None
+        self.scalars = nn.Parameter(
+            torch.tensor(weights or [0.0] * n_layers, dtype=torch.float), requires_grad=not fixed
+        )
+        self.gamma = nn.Parameter(torch.ones(()), requires_grad=not fixed)
+
+    def forward(self, layers: Tensor | Sequence[Tensor], mask: Tensor | None = None) -> Tensor:
+        """layers: (L + 1, ..., 2D) or a list of (..., 2D); mask: (...) true at real tokens. Returns (..., 2D)."""
+        if len(layers) != self.n_layers:
+            raise ConfigError(f"mix: expected {self.n_layers} layers, found {len(layers)}")
+        if self.top_only:
+            return self.gamma * layers[-1]
+        if self.layer_norm:
+            layers = [self._normalise(layer, mask) for layer in layers]
+        weights = torch.softmax(self.scalars, dim=0)
+        mixed = weights[0] * layers[0]
+        for j in range(1, self.n_layers):
+            mixed = torch.addcmul(mixed, weights[j], layers[j])
+        return self.gamma * mixed
+
+    def _normalise(self, layer: Tensor, mask: Tensor | None) -> Tensor:
+        real = layer if mask is None else layer[mask]
+        mean = real.mean()
+        variance = (real - mean).square().mean()
+        return (layer - mean) * torch.rsqrt(variance + self.epsilon)
+
+    def l2(self) -> Tensor:
+        """sum(s^2): times lambda, the term that the loss gets."""
+        return self.scalars.square().sum()

@@ -1,0 +1,108 @@
+"""The LSTM against autograd through a plain loop, in double precision."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from elmokit.config import LstmConfig
+from elmokit.nn.lstm import LstmLayer, LstmState
+from elmokit.nn.packing import Packing
+
+CONFIGS = {
+    "plain": LstmConfig(dim=5, projection_dim=3, cell_clip=None, proj_clip=None),
+    "clipped": LstmConfig(dim=5, projection_dim=3, cell_clip=0.4, proj_clip=0.3),
+    "no projection": LstmConfig(dim=4, projection_dim=4, cell_clip=0.5, proj_clip=0.3),
+}
+
+
+def make_layer(config: LstmConfig, seed: int = 0) -> LstmLayer:
+    generator = torch.Generator().manual_seed(seed)
+    layer = LstmLayer(config=config).double()
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.double))
+    return layer
+
+
+def slow_lstm(layer: LstmLayer, x: Tensor, state: LstmState) -> tuple[Tensor, LstmState]:
+    """One sentence, one token at a time: (n, D) to (n, D)."""
+    config = layer.config
+    m, c = state.output, state.cell
+    outputs = []
+    for token in x:
+        i, f, o, j = (token @ layer.input.weight + m @ layer.state.weight + layer.bias).chunk(4, dim=-1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(j)
+        if config.cell_clip is not None:
+            c = c.clamp(-config.cell_clip, config.cell_clip)
+        m = torch.sigmoid(o) * torch.tanh(c)
+        if layer.projection is not None:
+            m = m @ layer.projection.weight
+            if config.proj_clip is not None:
+                m = m.clamp(-config.proj_clip, config.proj_clip)
+        outputs.append(m)
+    return torch.cat(outputs), LstmState(m, c)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("with_index", [False, True])
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_values_and_gradients_equal_the_loop(name: str, with_index: bool, data: st.DataObject) -> None:
+    config = CONFIGS[name]
+    lengths = sorted(data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5)), reverse=True)
+    seed = data.draw(st.integers(0, 1000))
+    generator = torch.Generator().manual_seed(seed)
+    layer = make_layer(config, seed)
+    packing = Packing.from_lengths(lengths)
+    d = config.projection_dim
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.double).requires_grad_()
+
+    index = torch.randint(0, 4, (packing.n_tokens,), generator=generator) if with_index else None
+    x = draw(4 if with_index else packing.n_tokens, d)
+    state = LstmState(draw(len(lengths), d), draw(len(lengths), config.dim))
+    weight_m, weight_c = draw(packing.n_tokens, d).detach(), draw(len(lengths), config.dim).detach()
+    inputs = [x, state.output, state.cell, *layer.parameters()]
+
+    m, end = layer(x, index, packing, state)
+    gradients = torch.autograd.grad((m * weight_m).sum() + (end.cell * weight_c).sum() + end.output.sum(), inputs)
+
+    rows = x if index is None else x[index]
+    expected = torch.zeros_like(m)
+    loss = torch.zeros((), dtype=torch.double)
+    for b in range(len(lengths)):
+        at = packing.rows(b)
+        start = LstmState(state.output[b : b + 1], state.cell[b : b + 1])
+        one, one_end = slow_lstm(layer, rows[at].unsqueeze(1), start)
+        expected = expected.index_put((at,), one)
+        loss = loss + (one_end.cell * weight_c[b]).sum() + one_end.output.sum()
+        torch.testing.assert_close(end.output[b], one_end.output[0])
+        torch.testing.assert_close(end.cell[b], one_end.cell[0])
+    torch.testing.assert_close(m, expected)
+    for ours, theirs in zip(gradients, torch.autograd.grad((expected * weight_m).sum() + loss, inputs), strict=True):
+        torch.testing.assert_close(ours, theirs)
+    with torch.no_grad():  # the run for inference is another piece of code
+        fast, fast_end = layer(x, index, packing, state)
+    torch.testing.assert_close(fast, m)
+    torch.testing.assert_close(fast_end.cell, end.cell)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_gradcheck(name: str) -> None:
+    layer = make_layer(CONFIGS[name])
+    packing = Packing.from_lengths([4, 2, 1])
+    generator = torch.Generator().manual_seed(1)
+    d, c = layer.config.projection_dim, layer.config.dim
+    shapes = ((7, d), (3, d), (3, c))
+    arguments = [torch.randn(s, generator=generator, dtype=torch.double).requires_grad_() for s in shapes]
+
+    def run(x: Tensor, output: Tensor, cell: Tensor, *_: Tensor) -> tuple[Tensor, Tensor]:
+        m, end = layer(x, None, packing, LstmState(output, cell))
+        return m, end.cell
+
+    assert torch.autograd.gradcheck(run, (*arguments, *layer.parameters()))
