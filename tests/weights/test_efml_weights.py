@@ -1,0 +1,256 @@
+"""ELMoForManyLangs folders, against a twin that computes as the original modules do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit import weights
+from elmokit.errors import FormatError, OutputError
+from elmokit.nn.packing import Packing
+from elmokit.weights import bilm_hdf5, efml
+
+WORDS = ["<oov>", "<bos>", "<eos>", "<pad>", "das", "Haus", "\u3000"]
+CHARACTERS = ["a", "d", "s", "H", "u", "日", "\u3000", "<bos>", "<eos>", "<oov>", "<pad>", "<bow>", "<eow>"]
+FILTERS = [(1, 3), (2, 4), (3, 5)]
+D, C, E, W = 6, 10, 4, 5
+SENTENCE = ["das", "Haus", "日", "dada"]
+
+
+def random_tensors(seed=0, n_highway=2, n_layers=2, word_dim=W):
+    rng = np.random.default_rng(seed)
+
+    def normal(*shape):
+        return torch.tensor(0.7 * rng.standard_normal(shape), dtype=torch.float32)
+
+    f = sum(count for _, count in FILTERS)
+    embedder = {"char_emb_layer.embedding.weight": normal(len(CHARACTERS), E)}
+    if word_dim:
+        embedder["word_emb_layer.embedding.weight"] = normal(len(WORDS), word_dim)
+    for i, (width, count) in enumerate(FILTERS):
+        embedder[f"convolutions.{i}.weight"], embedder[f"convolutions.{i}.bias"] = (
+            normal(count, E, width),
+            normal(count),
+        )
+    for k in range(n_highway):
+        embedder[f"highways._layers.{k}.weight"], embedder[f"highways._layers.{k}.bias"] = (
+            normal(2 * f, f),
+            normal(2 * f),
+        )
+    embedder["projection.weight"], embedder["projection.bias"] = normal(D, word_dim + f), normal(D)
+    encoder = {}
+    for side in ("forward", "backward"):
+        for layer in range(n_layers):
+            name = f"{side}_layer_{layer}"
+            encoder[f"{name}.input_linearity.weight"] = normal(4 * C, D)
+            encoder[f"{name}.state_linearity.weight"] = normal(4 * C, D)
+            encoder[f"{name}.state_linearity.bias"] = normal(4 * C)
+            encoder[f"{name}.state_projection.weight"] = normal(D, C)
+    return embedder, encoder
+
+
+def architecture(**token_embedder):
+    return {
+        "encoder": {"name": "elmo", "projection_dim": D, "cell_clip": 0.5, "proj_clip": 0.4, "dim": C, "n_layers": 2},
+        "token_embedder": {
+            "name": "cnn", "activation": "tanh", "filters": FILTERS, "n_highway": 2, "word_dim": W, "char_dim": E,
+            "max_characters_per_token": 9,
+        } | token_embedder,
+    }  # fmt: skip
+
+
+def write(folder: Path, embedder, encoder, config_path="cnn.json", files=(), legacy=True) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in (("token_embedder.pkl", embedder), ("encoder.pkl", encoder)):
+        torch.save(content, folder / name, _use_new_zipfile_serialization=not legacy)
+    (folder / "config.json").write_text(json.dumps({"seed": 1, "config_path": config_path}))
+    for name, content in files:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(json.dumps(content))
+    (folder / "word.dic").write_text("".join(f"{word}\t{i}\n" for i, word in enumerate(WORDS)), encoding="utf-8")
+    (folder / "char.dic").write_text("".join(f"{c}\t{i}\n" for i, c in enumerate(CHARACTERS)), encoding="utf-8")
+    return folder
+
+
+# The twin
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def character_row(token, length):
+    inner = [token] if token in ("<bos>", "<eos>") else list(token)[: length - 2]
+    row = ["<eow>", *inner, "<bow>"]  # sic: the two marks are swapped
+    row += ["<pad>"] * (length - len(row))
+    return [CHARACTERS.index(c) if c in CHARACTERS else CHARACTERS.index("<oov>") for c in row]
+
+
+def token_vector(token, p, length, activation):
+    chars = p["char_emb_layer.embedding.weight"][character_row(token, length)]  # (M, e)
+    pooled = []
+    for i, (width, _) in enumerate(FILTERS):
+        kernel = p[f"convolutions.{i}.weight"]  # (count, e, width)
+        windows = [chars[s : s + width] for s in range(length - width + 1)]
+        pooled.append(
+            np.max([np.einsum("oew,we->o", kernel, w) for w in windows], axis=0) + p[f"convolutions.{i}.bias"]
+        )
+    x = activation(np.concatenate(pooled))
+    for k in range(2):
+        t, g = np.split(p[f"highways._layers.{k}.weight"] @ x + p[f"highways._layers.{k}.bias"], 2)
+        x = sigmoid(g) * x + (1 - sigmoid(g)) * np.maximum(t, 0)
+    word = p["word_emb_layer.embedding.weight"][WORDS.index(token) if token in WORDS else 0]
+    return p["projection.weight"] @ np.concatenate([word, x]) + p["projection.bias"]
+
+
+def embed(tokens, embedder, encoder, length, activation, cell_clip, proj_clip):
+    p = {name: tensor.double().numpy() for name, tensor in {**embedder, **encoder}.items()}
+    vectors = [token_vector(token, p, length, activation) for token in ("<bos>", *tokens, "<eos>")]
+    sides = []
+    for side, step in (("forward", 1), ("backward", -1)):
+        inputs, outputs = vectors[::step], []
+        for layer in range(2):
+            name, c, m, result = f"{side}_layer_{layer}", np.zeros(C), np.zeros(D), []
+            for x in inputs:
+                gates = p[f"{name}.input_linearity.weight"] @ x + p[f"{name}.state_linearity.weight"] @ m
+                i, f, g, o = np.split(gates + p[f"{name}.state_linearity.bias"], 4)
+                c = np.clip(sigmoid(i) * np.tanh(g) + sigmoid(f) * c, -cell_clip, cell_clip)
+                m = np.clip(p[f"{name}.state_projection.weight"] @ (sigmoid(o) * np.tanh(c)), -proj_clip, proj_clip)
+                result.append(m + x if layer else m)
+            outputs.append(result[::step])
+            inputs = result
+        sides.append(outputs)
+    layers = [[np.concatenate([v, v]) for v in vectors]]
+    layers += [[np.concatenate(pair) for pair in zip(*both, strict=True)] for both in zip(*sides, strict=True)]
+    return np.array(layers)[:, 1:-1]
+
+
+def run(model, tokens, length):
+    marked = ["<bos>", *tokens, "<eos>"]
+    characters = torch.tensor([character_row(token, length) for token in marked])
+    words = torch.tensor([model.vocabulary.index(t) if t in model.vocabulary else 0 for t in marked])
+    with torch.no_grad():
+        vectors = model.bilm.token_encoder(characters, words)
+        output = model.bilm(vectors, torch.arange(len(marked)), Packing.from_lengths([len(marked)]))
+    return output.layers()[:, 1:-1].numpy()
+
+
+@pytest.mark.parametrize(
+    ("config_path", "place"),
+    [
+        ("cnn.json", "cnn.json"), ("configs/cnn.json", "configs/cnn.json"),
+        ("/users/someone/configs/cnn.json", "cnn.json"), ("../../configs/cnn.json", "cnn.json"),
+        ("C:\\models\\cnn.json", "cnn.json"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("legacy", [True, False])
+def test_computes_what_the_original_does(config_path, place, legacy, tmp_path):
+    embedder, encoder = random_tensors()
+    folder = write(tmp_path / "de", embedder, encoder, config_path, [(place, architecture())], legacy)
+    model = weights.load(folder)
+    assert model.format == "ELMoForManyLangs" and model.config.state == "warm"
+    assert model.vocabulary == tuple(WORDS)
+    assert model.alphabet == {character: i for i, character in enumerate(CHARACTERS)}
+    expected = embed(SENTENCE, embedder, encoder, 9, np.tanh, 0.5, 0.4)
+    np.testing.assert_allclose(run(model, SENTENCE, 9), expected, atol=2e-5)
+
+
+def test_dead_config_path_means_the_default_architecture(tmp_path):
+    embedder, encoder = random_tensors()
+    model = weights.load(write(tmp_path / "de", embedder, encoder, "/dead/cnn_50_100_512_4096_sample.json"))
+    expected = embed(SENTENCE, embedder, encoder, 50, lambda x: np.maximum(x, 0), 3, 3)
+    np.testing.assert_allclose(run(model, SENTENCE, 50), expected, atol=2e-5)
+
+
+def test_without_a_word_table(tmp_path):
+    model = weights.load(write(tmp_path / "de", *random_tensors(word_dim=0)))
+    assert model.vocabulary is None and model.config.n_words == 0
+
+
+def test_round_trip_is_exact(tmp_path):
+    embedder, encoder = random_tensors()
+    model = weights.load(write(tmp_path / "a", embedder, encoder, files=[("cnn.json", architecture())]))
+    efml.save(model, tmp_path / "b")
+    for name, expected in (("encoder.pkl", encoder), ("token_embedder.pkl", embedder)):
+        found = torch.load(tmp_path / "b" / name, weights_only=True)
+        assert found.keys() == expected.keys()
+        assert all(torch.equal(found[key].view(torch.int32), expected[key].view(torch.int32)) for key in expected)
+    again = weights.load(tmp_path / "b")
+    assert (again.config, again.vocabulary, again.alphabet) == (model.config, model.vocabulary, model.alphabet)
+    weights.save(model, tmp_path / "c")
+    native = weights.load(tmp_path / "c")
+    assert (native.config, native.vocabulary, native.alphabet) == (model.config, model.vocabulary, model.alphabet)
+    assert native.fingerprint == model.fingerprint
+    with pytest.raises(OutputError, match="no HDF5 form"):
+        bilm_hdf5.save(model, tmp_path / "d")
+
+
+def test_lone_ids_are_the_wide_space_and_gaps_are_no_words(tmp_path):
+    folder = write(tmp_path / "de", *random_tensors())
+    lines = [f"{word}\t{i}" for i, word in enumerate(WORDS[:4])] + ["\u3000\t4", " \t5", "\t6"]
+    (folder / "word.dic").write_text("\n".join(lines), encoding="utf-8")
+    assert weights.load(folder).vocabulary == (*WORDS[:4], "", "", "\u3000")
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "message"),
+    [("encoder", "lstm", "encoder of kind 'elmo'"), ("token_embedder", "lstm", "token_embedder of kind 'cnn'")],
+)
+def test_other_kinds_are_refused(part, name, message, tmp_path):
+    settings = architecture()
+    settings[part]["name"] = name
+    with pytest.raises(FormatError, match=f"expected a {message} .*, found 'lstm'"):
+        weights.load(write(tmp_path / "de", *random_tensors(), files=[("cnn.json", settings)]))
+
+
+def test_an_lstm_embedder_is_refused_by_its_tensors(tmp_path):
+    embedder, encoder = random_tensors()
+    embedder["char_lstm.weight_ih_l0"] = torch.zeros(4, 4)
+    with pytest.raises(FormatError, match="expected a token embedder of kind 'cnn', found one of kind 'lstm'"):
+        weights.load(write(tmp_path / "de", embedder, encoder))
+
+
+def test_a_square_projection_is_refused(tmp_path):
+    embedder, encoder = random_tensors()
+    encoder = {name: tensor for name, tensor in encoder.items() if "state_projection" not in name}
+    for name in ("forward_layer_0", "forward_layer_1", "backward_layer_0", "backward_layer_1"):
+        encoder[f"{name}.state_projection.weight"] = torch.zeros(D, D)
+        for part in ("input_linearity.weight", "state_linearity.weight", "state_linearity.bias"):
+            encoder[f"{name}.{part}"] = encoder[f"{name}.{part}"][: 4 * D].clone()
+    with pytest.raises(FormatError, match=r"expected no forward_layer_0.state_projection.weight"):
+        weights.load(write(tmp_path / "de", embedder, encoder))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("char.dic", "a\t0\n", "found no <bos>"),
+        ("char.dic", None, "expected char.dic beside it"),
+        ("word.dic", None, "expected word.dic beside it"),
+        ("word.dic", "das\t7\n", r"word.dic, line 1: expected an item, a tab, an id below 7"),
+        ("word.dic", "das\t1\nHaus\n", "line 2"),
+        ("word.dic", "a\tb\t1\n", "line 1"),
+        ("word.dic", "das\t-1\n", "line 1"),
+        ("config.json", None, "expected config.json"),
+        ("config.json", "[]", "expected a JSON object"),
+        ("config.json", "{", "expected JSON"),
+    ],
+)
+def test_damaged_folders(name, content, message, tmp_path):
+    folder = write(tmp_path / "de", *random_tensors())
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_text(content)
+    with pytest.raises(FormatError, match=message):
+        weights.load(folder)
+
+
+def test_bytes_that_are_no_utf8(tmp_path):
+    folder = write(tmp_path / "de", *random_tensors())
+    (folder / "word.dic").write_bytes(b"a\t0\n\xff\t1\n")
+    with pytest.raises(FormatError, match="expected UTF-8, found byte 0xff in line 2"):
+        weights.load(folder)
