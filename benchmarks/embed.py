@@ -1,0 +1,254 @@
+"""How fast the engine is, against the straightforward way and against the machine's own matrix product.
+
+    python benchmarks/embed.py TEXT [--markdown benchmarks/embed.md]
+
+TEXT: a file of real sentences, one a line, tokens separated by spaces; plain or compressed. The shapes are the published
+ones, the weights random. Everything is measured in one run on one machine, so read the ratios, not the rates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from straightforward import Straightforward
+
+from elmokit import Elmo, __version__
+from elmokit.config import CharCnnConfig, LstmConfig, ModelConfig
+from elmokit.nn.bilm import BiLM
+from elmokit.text.lines import read_lines
+from elmokit.weights import bilm_hdf5
+from elmokit.weights.model import Model
+
+SHAPES = {
+    "original": ModelConfig(lstm=LstmConfig(dim=4096, projection_dim=512), state="reset"),
+    "small": ModelConfig(
+        lstm=LstmConfig(dim=1024, projection_dim=128), char_cnn=CharCnnConfig(n_highway=1), state="reset"
+    ),
+}
+WORK = {"original": 163e6, "small": 10.2e6}  # floating-point operations of the LSTMs a token, sentence marks included
+BARS = {
+    "original": {"limit": 0.60, "throughput": 5.0, "latency": 3.0, "int8": 2.0, "memory": 1000.0},
+    "small": {"limit": 0.45, "throughput": 12.0, "latency": 3.0},
+}
+SENTENCES = {"original": 500, "small": 2500}  # for the engine; the straightforward way gets a part of them
+SLOW_BATCHES = (8, 32, 64, 128)
+
+
+def random_model(config: ModelConfig) -> Model:
+    """Weights of the size that training leaves, so that gates are neither shut nor wide open."""
+    torch.manual_seed(0)
+    bilm = BiLM(config=config)
+    with torch.no_grad():
+        for name, parameter in bilm.named_parameters():
+            parameter.normal_(
+                0, 1 if "char_embedding" in name else parameter.shape[0] ** -0.5 if parameter.dim() > 1 else 0.1
+            )
+        bilm.token_encoder.char_embedding[0] = 0
+    return Model(config=config, bilm=bilm.eval())
+
+
+def sgemm(n: int = 2048) -> float:
+    """Operations a second of the library's matrix product: the best of a few, since other programs only slow it down."""
+    a, b, c = torch.randn(n, n), torch.randn(n, n), torch.empty(n, n)
+    best = min(_seconds(lambda: torch.mm(a, b, out=c)) for _ in range(12))
+    return 2 * n**3 / best
+
+
+def _seconds(work: Any) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def engine_rate(elmo: Elmo, sentences: list[list[str]], repeats: int = 3) -> tuple[float, float]:
+    """Tokens a second with an empty and with a warm word cache, arrays of all layers out."""
+    n_tokens = sum(map(len, sentences))
+
+    def run() -> None:
+        for sentence in elmo.embed(sentences):
+            assert sentence.layers.shape[1] == len(sentence.tokens)
+
+    next(elmo.embed([["a"]]))  # the state that every sentence starts from
+    cold = n_tokens / _seconds(run)
+    return cold, max(n_tokens / _seconds(run) for _ in range(repeats))
+
+
+def slow_rate(slow: Straightforward, sentences: list[list[str]]) -> dict[int, float]:
+    """Tokens a second at each batch size; sentences in the order of the text."""
+    n_tokens = sum(map(len, sentences))
+    rates = {}
+    for size in SLOW_BATCHES:
+        batches = [sentences[k : k + size] for k in range(0, len(sentences), size)]
+        rates[size] = n_tokens / _seconds(lambda batches=batches: [slow.embed(batch) for batch in batches])
+    return rates
+
+
+def latency(embed: Any, sentences: list[list[str]]) -> float:
+    """Median seconds for one sentence."""
+    return statistics.median(_seconds(lambda sentence=sentence: embed(sentence)) for sentence in sentences)
+
+
+def measure(shape: str, sentences: list[list[str]]) -> dict[str, Any]:
+    config = SHAPES[shape]
+    slow = Straightforward(random_model(config).bilm)
+    elmo = Elmo(random_model(config))
+    text = sentences[: SENTENCES[shape]]
+    part = text[: max(SLOW_BATCHES)]
+    for ours, theirs in zip(elmo.embed(part[:8]), slow.embed(part[:8]), strict=True):
+        np.testing.assert_allclose(ours.layers, theirs.numpy(), atol=2e-4)  # both compute the same
+    elmo = Elmo(random_model(config))
+
+    before = sgemm()
+    cold, warm = engine_rate(elmo, text)
+    limit = max(before, sgemm()) / WORK[shape]
+    slow_rates = slow_rate(slow, part)
+    best = max(slow_rates, key=lambda size: slow_rates[size])
+    fresh = [s for s in sentences[SENTENCES[shape] :] if len(s) == 20][:12]
+    for embed in (lambda s: list(elmo.embed([s])), lambda s: slow.embed([s])):
+        embed(["warm", "up"])
+    fast_latency = latency(lambda s: list(elmo.embed([s])), fresh)
+    slow_latency = latency(lambda s: slow.embed([s]), fresh)
+    result: dict[str, Any] = {
+        "sgemm_gflops": max(before, sgemm()) / 1e9, "limit": limit, "cold": cold, "warm": warm,
+        "of_limit": warm / limit, "slow": slow_rates[best], "slow_batch": best, "throughput_ratio": cold / slow_rates[best],
+        "warm_ratio": warm / slow_rates[best], "latency_ms": 1e3 * fast_latency, "slow_latency_ms": 1e3 * slow_latency,
+        "latency_ratio": slow_latency / fast_latency,
+    }  # fmt: skip
+    del slow
+    int8 = Elmo(random_model(config), dtype="int8")
+    warm_again = engine_rate(elmo, text, 1)[1]  # side by side
+    _, result["int8"] = engine_rate(int8, text)
+    result["int8_ratio"] = result["int8"] / max(warm, warm_again)
+    result["int8_latency_ms"] = 1e3 * latency(lambda s: list(int8.embed([s])), fresh)
+    return result
+
+
+def int8_deviation(sentences: list[list[str]]) -> list[dict[str, float]]:
+    """What 8 bits cost on trained weights, the packaged model's, layer by layer."""
+    exact, coarse = Elmo.from_pretrained(), Elmo.from_pretrained(dtype="int8")
+    pairs = zip(exact.embed(sentences), coarse.embed(sentences), strict=True)
+    both = [(a.layers, b.layers) for a, b in pairs if a.tokens]
+    a, b = (np.concatenate(side, axis=1) for side in zip(*both, strict=True))  # (L + 1, N, 2D)
+    return [
+        {
+            "relative": float(np.linalg.norm(a[j] - b[j]) / np.linalg.norm(a[j])),
+            "cosine": float(
+                np.min((a[j] * b[j]).sum(-1) / (np.linalg.norm(a[j], axis=-1) * np.linalg.norm(b[j], axis=-1)))
+            ),
+        }
+        for j in range(len(a))
+    ]
+
+
+def peak_memory(shape: str, text: Path) -> float:
+    """MB of a process that loads published files of this shape from disk and embeds a text."""
+    program = (
+        "import resource, sys\n"
+        "from itertools import islice\n"
+        "from elmokit import Elmo\n"
+        "from elmokit.text.lines import read_lines\n"
+        "elmo = Elmo.from_pretrained(sys.argv[1])\n"
+        "lines = islice(read_lines(sys.argv[2]), int(sys.argv[3]))\n"
+        "for sentence in elmo.embed(lines, tokenizer='spaces'): pass\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        bilm_hdf5.save(random_model(SHAPES[shape]), Path(folder) / "model")
+        arguments = [sys.executable, "-c", program, f"{folder}/model", str(text), str(2 * SENTENCES[shape])]
+        return float(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
+
+
+def report(results: dict[str, Any]) -> str:
+    """The table, with what was asked for."""
+    rows = [
+        ("engine, warm word cache, tokens/s", "warm", "{:,.0f}", None, None),
+        ("... of R2 = sgemm rate / LSTM work", "of_limit", "{:.0%}", "limit", "{:.0%}"),
+        ("engine, empty word cache, tokens/s", "cold", "{:,.0f}", None, None),
+        ("straightforward, best batch size, tokens/s", "slow", "{:,.0f}", None, None),
+        ("engine (empty cache) / straightforward", "throughput_ratio", "{:.1f}x", "throughput", "{:.0f}x"),
+        ("engine (warm cache) / straightforward", "warm_ratio", "{:.1f}x", None, None),
+        ("one new 20-token sentence, ms", "latency_ms", "{:.1f}", None, None),
+        ("straightforward, ms", "slow_latency_ms", "{:.1f}", None, None),
+        ("straightforward / engine", "latency_ratio", "{:.1f}x", "latency", "{:.0f}x"),
+        ("int8, tokens/s", "int8", "{:,.0f}", None, None),
+        ("int8 / float32", "int8_ratio", "{:.2f}x", "int8", "{:.0f}x"),
+        ("int8, one 20-token sentence, ms", "int8_latency_ms", "{:.1f}", None, None),
+        ("peak memory, float32, MB", "memory_mb", "{:,.0f}", "memory", "under {:,.0f}"),
+    ]
+    machine = results["machine"]
+    lines = [
+        "# Speed of the embedding engine", "",
+        f"elmokit {__version__}, torch {machine['torch']}, {machine['cpu']}, {machine['threads']} threads; "
+        f"sgemm {results['original']['sgemm_gflops']:.0f} GFLOP/s; {machine['text']}.", "",
+        "| | original 2x4096/512 | asked | small 2x1024/128 | asked |", "|---|---|---|---|---|",
+    ]  # fmt: skip
+    for label, key, form, bar, bar_form in rows:
+        cells = []
+        for shape in ("original", "small"):
+            asked = BARS[shape].get(bar) if bar else None
+            cells.append(form.format(results[shape][key]) if key in results[shape] else "")
+            cells.append(bar_form.format(asked) if asked is not None and bar_form else "")
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    layers = "; ".join(
+        f"layer {j}: {100 * d['relative']:.2f}% (lowest cosine {d['cosine']:.4f})"
+        for j, d in enumerate(results["deviation"])
+    )
+    lines += ["", f"Deviation of int8 on the packaged model, relative L2: {layers}.", ""]
+    return "\n".join(lines)
+
+
+def cpu_name() -> str:
+    """Model and vector units: int8 needs VNNI to shine."""
+    try:
+        info = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
+    name = next((line.split(":")[1].strip() for line in info.splitlines() if line.startswith("model name")), "CPU")
+    flags = next((line.split() for line in info.splitlines() if line.startswith("flags")), [])
+    return f"{name} ({torch.backends.cpu.get_cpu_capability()}, {'VNNI' if any('vnni' in f for f in flags) else 'no VNNI'})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--shape", choices=SHAPES, action="append", help="only this shape")
+    parser.add_argument("--markdown", type=Path, help="write the table into this file")
+    arguments = parser.parse_args()
+    shapes = arguments.shape or list(SHAPES)
+    sentences = [tokens for line in islice(read_lines(arguments.text), 6000) if (tokens := line.split())]
+    mean = statistics.mean(map(len, sentences))
+    results: dict[str, Any] = {
+        "machine": {
+            "cpu": cpu_name(), "threads": torch.get_num_threads(), "torch": torch.__version__,
+            "text": f"sentences of {mean:.0f} tokens on average",
+        }
+    }  # fmt: skip
+    for shape in shapes:
+        results[shape] = measure(shape, sentences)
+        results[shape]["memory_mb"] = peak_memory(shape, arguments.text)
+        print(json.dumps({shape: results[shape]}, indent=1), file=sys.stderr)
+    results["deviation"] = int8_deviation(sentences[:300])
+    if set(shapes) == set(SHAPES):
+        table = report(results)
+        print(table)
+        if arguments.markdown:
+            command = f"python benchmarks/embed.py {arguments.text.name} --markdown {arguments.markdown}"
+            arguments.markdown.write_text(f"{table}\nMade with `{command}`.\n")
+    else:
+        print(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The rooms import each other only along the arrows of the design."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import elmokit
+
+PACKAGE = Path(elmokit.__file__).parent
+
+# room -> rooms that it may import; errors and config are free for all
+ARROWS = {
+    "config": set(),
+    "errors": set(),
+    "text": set(),
+    "nn": set(),
+    "weights": {"nn"},
+    "embed": {"text", "nn", "weights"},
+    "integrations": {"embed", "nn", "text", "weights"},
+    "cli": {"embed", "text", "weights"},
+    "__main__": {"cli"},
+}
+
+
+def imports(path: Path) -> set[str]:
+    """Rooms of elmokit that a file imports, anywhere in it, types only excepted in `__init__`."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            full = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            full = [alias.name for alias in node.names]
+        else:
+            assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}: relative import"
+            continue
+        names.update(parts[1] for name in full if (parts := name.split("."))[0] == "elmokit" and len(parts) > 1)
+    return names & ARROWS.keys()
+
+
+FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_arrows(path: Path) -> None:
+    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    allowed = ARROWS[room] | {room, "errors", "config"} if room not in ("errors", "config") else {room, "errors"}
+    assert imports(path) <= allowed
+
+
+def test_rooms_do_not_import_each_other_in_a_circle() -> None:
+    seen: set[str] = set()
+
+    def visit(room: str, path: tuple[str, ...]) -> None:
+        assert room not in path, f"circle: {' -> '.join((*path, room))}"
+        for other in ARROWS[room]:
+            visit(other, (*path, room))
+        seen.add(room)
+
+    for room in ARROWS:
+        visit(room, ())
+    assert seen == ARROWS.keys()
+
+
+@pytest.mark.parametrize("room", ["text", "cli"])
+def test_torch_stays_out(room: str) -> None:
+    """Text rooms work on numpy alone; the command line must answer `--help` at once."""
+    code = f"import sys, elmokit.{room}; print([m for m in ('torch', 'h5py', 'spacy') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_package_itself_imports_nothing_heavy() -> None:
+    code = "import sys, elmokit; print([m for m in ('torch', 'numpy', 'h5py', 'typer') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_public_names() -> None:
+    assert dir(elmokit) == elmokit.__all__
+    for name in elmokit.__all__:
+        assert getattr(elmokit, name) is not None
+    with pytest.raises(AttributeError, match="it has Elmo"):
+        _ = elmokit.Bert
