@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from elmokit.config import ModelConfig, State
-from elmokit.embed.engine import BATCH_TOKENS, WINDOW_BYTES, Engine, Layers, check_layers
+from elmokit.embed.engine import BATCH_TOKENS, WINDOW_BATCHES, WINDOW_BYTES, Engine, Layers, check_layers
 from elmokit.embed.sentence import EmbeddedSentence
 from elmokit.embed.words import WordReader
 from elmokit.errors import ConfigError, InputError
@@ -123,8 +123,10 @@ class Elmo:
         if self.state == "carry":
             return windows(prepared, lambda _: 1, batch_size or 1)
         n_vectors = self.config.n_vectors if layers == "all" else 1
-        tokens = max(batch_tokens or BATCH_TOKENS, WINDOW_BYTES // (4 * n_vectors * self.config.vector_dim))
-        return windows(prepared, lambda sentence: len(sentence.tokens), tokens)
+        batch = batch_tokens or BATCH_TOKENS
+        # long enough to find sentences of like lengths, short enough for memory and for who waits for the first result
+        window = min(WINDOW_BATCHES * batch, WINDOW_BYTES // (4 * n_vectors * self.config.vector_dim))
+        return windows(prepared, lambda sentence: len(sentence.tokens), max(batch, window))
 
     def _embed(
         self, parts: Iterable[list[_Prepared]], layers: Layers, batch_size: int | None, batch_tokens: int | None

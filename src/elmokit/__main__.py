@@ -1,0 +1,5 @@
+"""`python -m elmokit` is the command `elmo`."""
+
+from elmokit.cli import main
+
+main()

@@ -1,0 +1,74 @@
+"""The command `elmo`: a table of commands, each an ordinary function that imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from elmokit import __version__
+from elmokit.cli.convert import convert
+from elmokit.cli.embed import embed
+from elmokit.cli.info import info
+from elmokit.errors import ElmoError
+
+
+class Terminated(KeyboardInterrupt):
+    """The system asked the process to end; treated like Ctrl-C."""
+
+
+class _Commands(TyperGroup):
+    """Commands whose faults are one line on standard error."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command. Exit code 2: it could not be done; 130 and 143: it was interrupted or terminated."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # nobody reads any more: typer ends quietly
+        except ElmoError as error:
+            reason = str(error)
+        except OSError as error:
+            reason = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+        except KeyboardInterrupt as stop:
+            typer.echo(f"elmo: {stop}" if str(stop) else "elmo: interrupted", err=True)
+            raise typer.Exit(143 if isinstance(stop, Terminated) else 130) from None
+        typer.echo(f"elmo: {reason}", err=True)
+        raise typer.Exit(2)
+
+
+app = typer.Typer(
+    cls=_Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+app.command(short_help="Turn text files into a file of vectors.")(embed)
+app.command(short_help="Convert a model into another format.")(convert)
+app.command(short_help="Describe a model.")(info)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"elmo {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def elmo(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Deep contextualized word vectors: ELMo."""
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated
+
+
+def main() -> None:
+    """What `elmo` and `python -m elmokit` run."""
+    signal.signal(signal.SIGTERM, _terminate)
+    app(prog_name="elmo")

@@ -1,0 +1,167 @@
+"""`elmo embed`: text files into a file of vectors."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from elmokit.embed.engine import Layers
+    from elmokit.embed.run import Progress
+
+_CONTINUE = "run the same command with --resume to go on"
+
+
+def embed(
+    inputs: Annotated[
+        list[str], typer.Argument(metavar="INPUT", help="Text files, also .gz, .xz or .zst; - is standard input.")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="OUT", help="File to write: .h5, .hdf5, .parquet or .npz.")
+    ],
+    model: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+    ] = None,
+    state: Annotated[
+        Literal["reset", "warm", "carry"] | None,
+        typer.Option(
+            help="What a sentence starts from: zero, one fixed warm state, or the end of the sentence before it (as the"
+            " published code; the batch size is then part of the meaning, 1 by default). By default what suits the"
+            " model."
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="spaces|words|spacy:xx",
+            help="How lines become tokens. By default spaces: the text is tokenised already. For raw text: words "
+            "(English), or that of a spaCy language, as spacy:de.",
+        ),
+    ] = None,
+    split_sentences: Annotated[
+        bool,
+        typer.Option(
+            "--split-sentences", help="Raw text: cut every line into its sentences first; the tokenizer is then words."
+        ),
+    ] = False,
+    layers: Annotated[
+        str, typer.Option(metavar="all|top|average|0|1|2", help="All layers, (3, n, 1024); or one, (n, 1024).")
+    ] = "all",
+    mix: Annotated[
+        str | None,
+        typer.Option(metavar="W0,W1,W2", help="Instead of --layers: their sum with these weights, used as they are."),
+    ] = None,
+    pool: Annotated[
+        Literal["mean", "max"] | None,
+        typer.Option(
+            help="One vector a sentence, (1024,): its tokens' mean or maximum; of all layers, that of their average. "
+            "A blank line gets zeros."
+        ),
+    ] = None,
+    no_punctuation: Annotated[
+        bool, typer.Option("--no-punctuation", help="With --pool: leave out tokens without a letter or digit.")
+    ] = False,
+    format: Annotated[
+        Literal["hdf5", "parquet", "npz"] | None, typer.Option(help="By default what the suffix of OUT says.")
+    ] = None,
+    rows: Annotated[
+        Literal["tokens", "sentences"] | None,
+        typer.Option(help="Parquet: a row for each token (default), or for each sentence (default with --pool)."),
+    ] = None,
+    forget_sentences: Annotated[
+        bool,
+        typer.Option(
+            "--forget-sentences",
+            help="HDF5: leave out sentence_to_index, for which all sentences must fit into memory at the end.",
+        ),
+    ] = False,
+    dtype: Annotated[
+        Literal["float32", "float16", "int8"],
+        typer.Option(
+            help="float16: store half precision. int8: compute with 8-bit weights, faster and off by a percent or two."
+        ),
+    ] = "float32",
+    batch_size: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Sentences at a time; by default as many as --batch-tokens.")
+    ] = None,
+    batch_tokens: Annotated[int | None, typer.Option(metavar="N", min=1, help="Tokens at a time.")] = None,
+    threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads of the CPU; by default all.")] = None,
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; by default cpu.")] = None,
+    encoding_errors: Annotated[
+        Literal["strict", "replace", "ignore"], typer.Option(help="What to do about bytes that are not UTF-8.")
+    ] = "strict",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where the same command was cut off; its work waits in OUT.part.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace OUT, which stays until the new one is complete.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")] = False,
+    chunk_characters: Annotated[int | None, typer.Option(min=1, hidden=True)] = None,
+) -> None:
+    """Embed text files, for example: elmo embed sentences.txt -o vectors.h5
+
+    One sentence a line, tokens between spaces, as `allennlp elmo`; HDF5 files have its layout too: dataset "0" for the
+    first line, and so on. Blank lines keep their place, with no tokens. OUT appears when it is complete; until then the
+    work is in OUT.part, and takes as much room again.
+
+    \b
+    elmo embed novel.txt -o novel.parquet --split-sentences --layers average
+    elmo embed corpus.txt.gz -o corpus.h5 --resume
+    zcat big.gz | elmo embed - -o sentences.npz --pool mean
+    """
+    from elmokit.cli.progress import watch
+    from elmokit.embed.elmo import Elmo, load_model
+    from elmokit.embed.run import CHUNK_CHARACTERS, embed_files
+
+    chosen = _layers(layers, mix)
+    loaded = load_model(model)
+    _ = loaded.fingerprint  # kept from now on: the engine's form of the weights has none
+    elmo = Elmo(loaded, state=state, dtype=dtype, device=device)
+    started = time.monotonic()
+    try:
+        with watch(quiet=quiet) as progress:
+            done = embed_files(
+                elmo, inputs, output, layers=chosen, pool=pool, punctuation=not no_punctuation,
+                tokenizer=tokenizer or ("words" if split_sentences else "spaces"), split=split_sentences,
+                format=format, rows=rows, keep_sentences=not forget_sentences,
+                batch_size=batch_size, batch_tokens=batch_tokens, threads=threads, encoding_errors=encoding_errors,
+                resume=resume, overwrite=overwrite, progress=progress,
+                chunk_characters=chunk_characters or CHUNK_CHARACTERS,
+            )  # fmt: skip
+    except KeyboardInterrupt as stop:
+        stop.args = (f"stopped; {_CONTINUE}",)
+        raise
+    if not done.sentences and not done.was_complete:
+        typer.echo(f"elmo: warning: the input is empty, and so is {output}", err=True)
+    elif not quiet:
+        typer.echo(f"{output}: {_summary(done, time.monotonic() - started)}", err=True)
+
+
+def _layers(layers: str, mix: str | None) -> Layers:
+    from elmokit.errors import ConfigError
+
+    if mix is not None:
+        try:
+            return [float(weight) for weight in mix.split(",")]
+        except ValueError:
+            raise ConfigError(f"--mix: expected numbers, as 0.2,0.3,0.5, found {mix!r}") from None
+    if layers in ("all", "top", "average"):
+        return layers  # type: ignore[return-value]
+    if layers.isdecimal():
+        return int(layers)
+    raise ConfigError(f"--layers: expected all, top, average or the number of a layer, found {layers!r}")
+
+
+def _summary(done: Progress, seconds: float) -> str:
+    if done.was_complete:
+        return "was complete already"
+    new = done.tokens - done.resumed_tokens
+    resumed = f" ({done.resumed_sentences:,} resumed)" if done.resumed_sentences else ""
+    return (
+        f"{done.sentences:,} sentences{resumed}, {done.tokens:,} tokens in {seconds:.1f} s"
+        f" ({new / max(seconds, 1e-9):,.0f} tokens/s)"
+    )

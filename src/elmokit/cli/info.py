@@ -1,0 +1,61 @@
+"""`elmo info`: what a model is."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from elmokit.weights import Model
+
+
+def info(
+    model: Annotated[
+        str | None, typer.Argument(metavar="MODEL", help="Folder, file, zip or name; the packaged model if left out.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Describe a model, for example: elmo info elmo_weights.hdf5"""
+    from elmokit import weights
+
+    facts = describe(weights.load(model))
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    for name, value in facts.items():
+        if isinstance(value, list):
+            first, *rest = value or ["none"]
+            typer.echo("\n".join([f"{name:<12} {first}", *(f"{'':<12} {line}" for line in rest)]))
+        elif isinstance(value, bool):
+            typer.echo(f"{name:<12} {'yes' if value else 'no'}")
+        elif isinstance(value, int):
+            typer.echo(f"{name:<12} {value:,}")
+        else:
+            typer.echo(f"{name:<12} {'unknown' if value is None else value}")
+
+
+def describe(model: Model) -> dict[str, Any]:
+    """The facts that `elmo info` prints, in its order."""
+    lstm, chars = model.config.lstm, model.config.char_cnn
+    shape = [
+        f"{lstm.n_layers} LSTM layers a direction, {lstm.dim} cells, projected to {lstm.projection_dim}",
+        f"{model.config.n_vectors} vectors of {model.config.vector_dim} a token",
+    ]
+    if chars is not None:
+        shape.append(f"characters: {chars.alphabet}, {chars.n_filters} filters, {chars.n_highway} highways")
+    if model.config.n_words:
+        shape.append(f"word table: {model.config.n_words} rows of {model.config.word_dim}")
+    return {
+        "format": model.format,
+        "shape": shape,
+        "parameters": model.parameter_count,
+        "state": model.config.state,
+        "licence": model.licence,
+        "vocabulary": len(model.vocabulary) if model.vocabulary is not None else 0,
+        "softmax": model.read_softmax is not None,
+        "mixes": len(model.mixes),
+        "files": [str(path) for path in model.files],
+        "fingerprint": model.fingerprint,
+    }

@@ -1,0 +1,112 @@
+"""A chunk: the results of some consecutive sentences in one file that can tell whether it is whole.
+
+The vectors of its sentences one after the other, the carried state, a JSON footer with all that is not numbers, and the
+tail: length of the footer, CRC-32 of everything before, magic.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmokit.embed.record import Record
+
+State = list[NDArray[np.floating]]
+
+_TAIL = struct.Struct("<QI4s")
+_MAGIC = b"ELM1"
+_BLOCK = 2**20  # bytes at a time when a file is checked
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A chunk on the disk."""
+
+    path: Path
+    texts: list[str]  # of each sentence
+    tokens: list[list[str]]
+    offsets: list[list[tuple[int, int]] | None]
+    shapes: list[list[int]]  # of each sentence's vectors
+    dtype: str
+    state_shapes: list[list[int]] | None  # None where no state is carried
+    state_dtype: str
+
+    def records(self) -> Iterator[Record]:
+        """Its sentences; vectors are read one sentence at a time."""
+        with open(self.path, "rb") as file:
+            for text, tokens, offsets, shape in zip(self.texts, self.tokens, self.offsets, self.shapes, strict=True):
+                spans = None if offsets is None else [(start, end) for start, end in offsets]  # JSON gave lists
+                yield Record(text, tokens, spans, _read_array(file, self.dtype, shape))
+
+    def state(self) -> State | None:
+        """The state after its last sentence."""
+        if self.state_shapes is None:
+            return None
+        with open(self.path, "rb") as file:
+            file.seek(sum(int(np.prod(shape)) for shape in self.shapes) * np.dtype(self.dtype).itemsize)
+            return [_read_array(file, self.state_dtype, shape) for shape in self.state_shapes]
+
+
+def write_chunk(file: IO[bytes], records: Iterable[Record], state: Callable[[], State | None]) -> None:
+    """Write records as they come, then the state, which is asked for after the last record."""
+    footer: dict[str, Any] = {name: [] for name in ("texts", "tokens", "offsets", "shapes")}
+    footer |= {"dtype": "float32", "state_shapes": None, "state_dtype": "float32"}
+    checksum = 0
+
+    def put(data: memoryview | bytes) -> None:
+        nonlocal checksum
+        checksum = zlib.crc32(data, checksum)
+        file.write(data)
+
+    for record in records:
+        vectors = np.ascontiguousarray(record.vectors)
+        put(vectors.reshape(-1).view(np.uint8).data)
+        for name, value in zip(footer, (record.text, record.tokens, record.offsets, vectors.shape), strict=False):
+            footer[name].append(value)
+        footer["dtype"] = str(vectors.dtype)
+    if (arrays := state()) is not None:
+        footer["state_shapes"] = [array.shape for array in arrays]
+        footer["state_dtype"] = str(arrays[0].dtype)
+        for array in arrays:
+            put(array.tobytes())
+    text = json.dumps(footer).encode()
+    put(text)
+    file.write(_TAIL.pack(len(text), checksum, _MAGIC))
+
+
+def read_chunk(path: Path, *, check: bool) -> Chunk | None:
+    """A chunk; None if it is missing or cut short, or, where every byte is to be checked, damaged."""
+    try:
+        size = path.stat().st_size - _TAIL.size
+    except FileNotFoundError:
+        return None
+    if size < 0:
+        return None
+    with open(path, "rb") as file:
+        file.seek(size)
+        length, checksum, magic = _TAIL.unpack(file.read())
+        if magic != _MAGIC or length > size or (check and _checksum(file, size) != checksum):
+            return None
+        file.seek(size - length)
+        return Chunk(path, **json.loads(file.read(length)))
+
+
+def _checksum(file: IO[bytes], size: int) -> int:
+    file.seek(0)
+    checksum = 0
+    while size > 0:
+        block = file.read(min(size, _BLOCK))
+        checksum, size = zlib.crc32(block, checksum), size - len(block)
+    return checksum
+
+
+def _read_array(file: IO[bytes], dtype: str, shape: Sequence[int]) -> NDArray[np.floating]:
+    return np.fromfile(file, dtype, count=int(np.prod(shape))).reshape(shape)

@@ -1,0 +1,180 @@
+"""Text files to a file of vectors: what the command `elmo embed` does, as a function."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmokit.embed.chunk import State
+from elmokit.embed.parquet import Rows
+from elmokit.embed.record import Layout, Record
+from elmokit.embed.sentence import EmbeddedSentence, Pool
+from elmokit.embed.source import Line, TextSource, chunks
+from elmokit.embed.spool import Spool
+from elmokit.embed.writers import Format, format_of, open_writer
+from elmokit.errors import ConfigError, InputError
+from elmokit.text.lines import EncodingErrors
+from elmokit.text.tokenizer import Tokenizer, get_tokenizer
+
+if TYPE_CHECKING:
+    from elmokit.embed.elmo import Elmo
+    from elmokit.embed.engine import Layers
+
+CHUNK_CHARACTERS = 65_536  # of input a chunk: about 12,000 English tokens, 140 MB at three layers of 1024
+_SPOOL_VERSION = 1  # of what a chunk holds; others cannot be resumed
+_CHANGED = "restore the input, or use --overwrite to start anew"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come."""
+
+    sentences: int = 0  # done, those of an earlier run included
+    tokens: int = 0
+    resumed_sentences: int = 0  # of them taken over from an earlier run
+    resumed_tokens: int = 0
+    bytes_read: int = 0  # of the input files as they lie on disk
+    bytes_total: int | None = None  # None when an input has no size, as standard input
+    was_complete: bool = False  # an earlier run had done everything but the cleaning up
+
+
+def embed_files(
+    elmo: Elmo, inputs: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str], *, layers: Layers = "all",
+    tokenizer: str | Tokenizer = "spaces", split: bool = False, pool: Pool | None = None, punctuation: bool = True,
+    format: Format | None = None, rows: Rows | None = None, keep_sentences: bool = True, batch_size: int | None = None,
+    batch_tokens: int | None = None, threads: int | None = None, encoding_errors: EncodingErrors = "strict",
+    resume: bool = False, overwrite: bool = False, progress: Callable[[Progress], None] | None = None,
+    chunk_characters: int = CHUNK_CHARACTERS,
+) -> Progress:  # fmt: skip
+    """Embed every line of text files into one file, which appears when it is complete.
+
+    inputs: plain, .gz, .xz or .zst files, or "-"; one sentence a line, or with `split` a paragraph a line.
+    output: .h5, .hdf5, .parquet or .npz, unless `format` says which. It holds vectors of `layers`: (L + 1, n, 2D) for
+        "all", else (n, 2D); with `pool` (2D,), which of "all" layers pools the average, and is zero for a blank line.
+    rows: of a Parquet file, "tokens" or "sentences"; by default tokens, unless `pool` leaves none.
+    keep_sentences: write `sentence_to_index` into HDF5, for which all sentences must fit into memory at the end.
+    resume: go on where a run with the same settings was cut off. The content is then that of a run without
+        interruption, bit for bit on the same machine, because the engine is given the same chunks of lines.
+    """
+    target = Path(os.path.realpath(output))  # of a symbolic link, the file behind it is replaced
+    chosen = format_of(target, format)
+    rows = rows or ("sentences" if pool else "tokens")
+    if pool and rows == "tokens" and chosen == "parquet":
+        raise ConfigError("--rows: expected sentences, as --pool gives one vector a sentence, found tokens")
+    layout = Layout(
+        dim=elmo.config.vector_dim,
+        n_layers=elmo.config.n_vectors if layers == "all" and pool is None else None,
+        pooled=pool is not None,
+        dtype="float16" if elmo.dtype == "float16" else "float32",
+    )
+
+    def keep(sentence: EmbeddedSentence) -> NDArray[np.floating]:
+        array = sentence.layers
+        if pool is not None:
+            array = sentence.vector(pool, punctuation=punctuation)
+        elif layers != "all":
+            array = sentence.vectors
+        return array.astype(layout.dtype, copy=False)
+
+    settings: dict[str, Any] = {
+        "--model": elmo.model.fingerprint[:16], "--state": elmo.state, "--dtype": elmo.dtype,
+        "--layers": layers if isinstance(layers, str | int) else f"mix {','.join(map(str, layers))}",
+        "--tokenizer": tokenizer if isinstance(tokenizer, str) else getattr(tokenizer, "__qualname__", repr(tokenizer)),
+        "--split-sentences": split, "--pool": pool, "--no-punctuation": not punctuation,
+        "chunk size": chunk_characters, "spool version": _SPOOL_VERSION,
+    }  # fmt: skip
+    if elmo.state == "carry" or elmo.dtype == "int8":  # elsewhere vectors do not depend on the batch
+        settings["--batch-size"] = batch_size
+    options: dict[str, Any] = {
+        "layers": layers, "tokenizer": get_tokenizer(tokenizer), "batch_size": batch_size, "batch_tokens": batch_tokens,
+        "threads": threads,
+    }  # fmt: skip
+    elmo.embed([], **options)  # wrong options are told before anything is made
+    source = TextSource(inputs, encoding_errors=encoding_errors, split=split)
+    job = _Job(elmo, options, keep, progress or (lambda _: None), Progress(bytes_total=source.bytes_total))
+    # with a carried state, a batch must not end because a chunk does
+    multiple = (batch_size or 1) if elmo.state == "carry" else 1
+
+    def assemble(path: Path, records: Iterator[Record]) -> None:
+        with open_writer(path, chosen, layout, rows=rows, keep_sentences=keep_sentences) as writer:
+            for record in records:
+                writer.write(record)
+
+    with Spool(target, settings, resume=resume, overwrite=overwrite) as spool:
+        if spool.complete:
+            return replace(job.done, was_complete=True)
+        number = 0
+        for number, lines in enumerate(chunks(source, chunk_characters, multiple), start=1):
+            job.do(spool, number - 1, lines, source.bytes_read)
+        if spool.has(number):
+            raise _ended(source.place)
+        spool.finish(number, assemble)
+    return job.done
+
+
+class _Job:
+    """The chunks of a run, each taken over from an earlier one or computed; and the state that passes between them."""
+
+    def __init__(
+        self, elmo: Elmo, options: dict[str, Any], keep: Callable[[EmbeddedSentence], NDArray[np.floating]],
+        report: Callable[[Progress], None], start: Progress,
+    ) -> None:  # fmt: skip
+        self._elmo, self._options, self._keep, self._report = elmo, options, keep, report
+        self._skip_options = {key: options[key] for key in ("layers", "batch_size", "batch_tokens")}
+        self._state: State | None = None
+        self.done = start
+
+    def do(self, spool: Spool, number: int, lines: list[Line], bytes_read: int) -> None:
+        """See to it that a chunk is in the spool."""
+        chunk = spool.chunk(number)
+        if chunk is None:
+            spool.write(number, self._records(lines, bytes_read), self._state_after)
+        else:
+            _require_same(chunk.texts, lines)
+            self._state = chunk.state()
+            # so that the word cache is what it was, and later vectors the same to the last bit
+            self._elmo.skip(chunk.tokens, **self._skip_options)
+            count = sum(map(len, chunk.tokens))
+            self.done = replace(
+                self.done, sentences=self.done.sentences + len(lines), tokens=self.done.tokens + count,
+                resumed_sentences=self.done.resumed_sentences + len(lines),
+                resumed_tokens=self.done.resumed_tokens + count, bytes_read=bytes_read,
+            )  # fmt: skip
+            self._report(self.done)
+
+    def _records(self, lines: list[Line], bytes_read: int) -> Iterator[Record]:
+        if self._elmo.state == "carry":
+            self._elmo.carried_state = self._state
+        start = self.done
+        results = self._elmo.embed([line.text for line in lines], **self._options)
+        for k, (line, result) in enumerate(zip(lines, results, strict=True), start=1):
+            yield Record(line.text, result.tokens, result.offsets, self._keep(result))
+            self.done = replace(
+                self.done, sentences=start.sentences + k, tokens=self.done.tokens + len(result.tokens),
+                bytes_read=start.bytes_read + (bytes_read - start.bytes_read) * k // len(lines),
+            )  # fmt: skip
+            self._report(self.done)
+
+    def _state_after(self) -> State | None:
+        self._state = self._elmo.carried_state if self._elmo.state == "carry" else None
+        return self._state
+
+
+def _require_same(texts: list[str], lines: list[Line]) -> None:
+    """The lines that a chunk covers must be those of the input."""
+    for text, line in zip_longest(texts, lines):
+        if line is None:
+            raise _ended(lines[-1].place)
+        if text != line.text:
+            raise InputError(f"{line.place}: differs from what the unfinished run read; {_CHANGED}")
+
+
+def _ended(place: str) -> InputError:
+    return InputError(f"{place}: the input ends here, but the unfinished run had read on; {_CHANGED}")

@@ -1,0 +1,91 @@
+"""The sentences of text files, one file after the other, each with its place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from elmokit.errors import InputError
+from elmokit.text.lines import EncodingErrors, LineReader
+from elmokit.text.sentences import split_sentences
+
+
+class Line(NamedTuple):
+    """A sentence and where it stands."""
+
+    text: str
+    file: str
+    number: int  # of the line in its file, from 1
+
+    @property
+    def place(self) -> str:
+        """For messages."""
+        return f"{self.file}: line {self.number}"
+
+
+class TextSource:
+    """Iterates over the sentences of plain or compressed files, or of standard input ("-"): one a line, or with `split`
+    as many as a line has.
+
+    All files are looked at before the first is read: one that is missing should not be found out about hours later.
+    """
+
+    bytes_total: int | None  # of all files as they lie on disk; None when one has no size
+
+    def __init__(
+        self,
+        inputs: Sequence[str | os.PathLike[str]],
+        *,
+        encoding_errors: EncodingErrors = "strict",
+        split: bool = False,
+    ) -> None:
+        if not inputs:
+            raise InputError("expected one text file or more, or - for standard input, found none")
+        self._inputs = [os.fspath(path) for path in inputs]
+        self._encoding_errors, self._split = encoding_errors, split
+        self._reader: LineReader | None = None
+        self._bytes_before = 0  # of the files that are read
+        sizes = [self._size(path) for path in self._inputs]
+        self.bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes taken so far, on the scale of `bytes_total`."""
+        return self._bytes_before + (self._reader.bytes_read if self._reader else 0)
+
+    @property
+    def place(self) -> str:
+        """The line last read, for messages."""
+        return f"{self._reader.name}: line {self._reader.line_number}" if self._reader else self._inputs[0]
+
+    def __iter__(self) -> Iterator[Line]:
+        for path in self._inputs:
+            self._bytes_before, self._reader = self.bytes_read, None
+            with LineReader(path, encoding_errors=self._encoding_errors) as reader:
+                self._reader = reader
+                for text in reader:
+                    spans = split_sentences(text) if self._split else [(0, len(text))]
+                    for start, end in spans:
+                        yield Line(text[start:end], reader.name, reader.line_number)
+
+    def _size(self, path: str) -> int | None:
+        if path == "-" or Path(path).is_fifo():  # opening a pipe twice would lose what is in it
+            return None
+        with LineReader(path, encoding_errors=self._encoding_errors) as reader:
+            return reader.bytes_total
+
+
+def chunks(lines: Iterable[Line], characters: int, multiple: int = 1) -> Iterator[list[Line]]:
+    """Cut after at least so many characters, line ends included, where the lines are a multiple of `multiple`."""
+    chunk: list[Line] = []
+    size = 0
+    for line in lines:
+        chunk.append(line)
+        size += len(line.text) + 1
+        if size >= characters and len(chunk) % multiple == 0:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

@@ -1,0 +1,386 @@
+"""`elmo embed` from the outside: what users type, what they get, and what they are told."""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import json
+import lzma
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import oracle
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from typer.testing import CliRunner, Result
+
+import elmokit
+from elmokit.cli import app
+from elmokit.embed.elmo import Elmo
+
+LINES = ["The cat sat .", "", "Über 東京 !", "The cat sat .", "a b c d e f g h", "( yes )", "so it ends"]
+TOKENS = sum(len(line.split()) for line in LINES)
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(elmokit.__file__).parents[1].resolve())}  # of other processes
+SMALL = ["--chunk-characters", "20"]  # a few lines each
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], dict[str, np.ndarray]]:
+    """A small model in the published layout: its folder, options and weights."""
+    folder = tmp_path_factory.mktemp("model")
+    options, weights = oracle.random_model(np.random.default_rng(3))
+    (folder / "options.json").write_text(json.dumps(options))
+    with h5py.File(folder / "weights.hdf5", "w") as file:
+        for name, array in weights.items():
+            file[name] = array
+    return folder, options, weights
+
+
+@pytest.fixture
+def model(published: tuple[Path, Any, Any]) -> str:
+    return str(published[0])
+
+
+@pytest.fixture(autouse=True)
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "in.txt"
+    path.write_text("".join(line + "\n" for line in LINES), "utf-8")
+    return path
+
+
+def elmo(*arguments: str, input: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(app, arguments, input=input)
+
+
+def embed(model: str, *arguments: str, input: str | bytes | None = None) -> Result:
+    result = elmo("embed", "--model", model, "--state", "reset", *arguments, input=input)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def fails(model: str, *arguments: str, input: str | bytes | None = None) -> str:
+    """The one line that a command leaves on standard error when it cannot do its work."""
+    result = elmo("embed", "--model", model, *arguments, input=input)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("elmo: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def arrays(path: str | Path) -> list[np.ndarray]:
+    with h5py.File(path) as file:
+        return [file[str(k)][()] for k in range(len(set(file) - {"sentence_to_index"}))]
+
+
+def start(model: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "elmokit", "embed", "--model", model, "--state", "reset", *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+
+
+def wait_for_chunks(process: subprocess.Popen[str], folder: Path, count: int) -> None:
+    """Until so many chunks are there, or the process has ended."""
+    while process.poll() is None and len(list(folder.glob("*.chunk"))) < count:
+        time.sleep(0.002)
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+# ---- what comes out
+
+
+def test_hdf5_is_the_oracles(published: tuple[Path, Any, Any]) -> None:
+    folder, options, weights = published
+    result = embed(str(folder), "in.txt", "-o", "out.h5", *SMALL)
+    assert result.stderr.startswith(f"out.h5: {len(LINES)} sentences, {TOKENS} tokens in ")
+    for line, array in zip(LINES, arrays("out.h5"), strict=True):
+        assert array.dtype == np.float32
+        assert array.shape == (3, len(line.split()), 12)
+        if line:
+            np.testing.assert_allclose(array, oracle.embed(line.split(), options, weights), atol=1e-5)
+    with h5py.File("out.h5") as file:
+        assert json.loads(file["sentence_to_index"][0])["The cat sat ."] == "3"
+
+
+def test_carried_state_passes_through_chunks(published: tuple[Path, Any, Any]) -> None:
+    folder, options, weights = published
+    lines = [line for line in LINES if line]
+    Path("lines.txt").write_text("\n".join(lines), "utf-8")
+    result = elmo("embed", "lines.txt", "-o", "out.h5", "--model", str(folder), "--state", "carry", *SMALL)
+    assert result.exit_code == 0, result.output
+    state = oracle.OracleState()
+    for line, array in zip(lines, arrays("out.h5"), strict=True):
+        np.testing.assert_allclose(array, oracle.embed(line.split(), options, weights, state), atol=1e-5)
+
+
+def test_carried_batches_do_not_end_with_chunks(model: str) -> None:
+    carry = ["--state", "carry", "--batch-size", "3"]
+    result = elmo("embed", "in.txt", "-o", "out.h5", "--model", model, *carry, *SMALL)
+    assert result.exit_code == 0, result.output
+    whole = Elmo.from_pretrained(model, state="carry").embed(LINES, tokenizer="spaces", batch_size=3)
+    for sentence, array in zip(whole, arrays("out.h5"), strict=True):
+        np.testing.assert_array_equal(array, sentence.layers)
+
+
+def test_layers(model: str) -> None:
+    embed(model, "in.txt", "-o", "all.h5")
+    every = arrays("all.h5")
+    for arguments, combine in (
+        (["--layers", "top"], lambda layers: layers[2]),
+        (["--layers", "0"], lambda layers: layers[0]),
+        (["--layers", "1"], lambda layers: layers[1]),
+        (["--layers", "average"], lambda layers: layers.mean(axis=0)),
+        (["--mix", "0.5,0,-2"], lambda layers: 0.5 * layers[0] - 2 * layers[2]),
+    ):
+        embed(model, "in.txt", "-o", "one.h5", "--overwrite", *arguments)
+        for layers, array in zip(every, arrays("one.h5"), strict=True):
+            assert array.ndim == 2
+            np.testing.assert_allclose(array, combine(layers), atol=1e-6)
+
+
+def test_pool(model: str) -> None:
+    embed(model, "in.txt", "-o", "all.h5", "--layers", "top")
+    embed(model, "in.txt", "-o", "mean.h5", "--layers", "top", "--pool", "mean")
+    embed(model, "in.txt", "-o", "words.h5", "--layers", "top", "--pool", "max", "--no-punctuation")
+    embed(model, "in.txt", "-o", "rows.parquet", "--layers", "top", "--pool", "mean")
+    tokens, means, words = arrays("all.h5"), arrays("mean.h5"), arrays("words.h5")
+    assert {array.shape for array in means} == {(12,)}
+    assert not means[1].any()  # a blank line
+    np.testing.assert_allclose(means[0], tokens[0].mean(axis=0), atol=1e-6)
+    np.testing.assert_array_equal(words[5], tokens[5][1])  # of "( yes )" one word counts
+    np.testing.assert_array_equal(np.array(pq.read_table("rows.parquet")["vector"].to_pylist(), np.float32), means)
+
+
+def test_parquet_and_npz_hold_the_same(model: str) -> None:
+    embed(model, "in.txt", "-o", "a.h5")
+    embed(model, "in.txt", "-o", "a.npz")
+    embed(model, "in.txt", "-o", "a.parquet")
+    embed(model, "in.txt", "-o", "sentences.bin", "--format", "parquet", "--rows", "sentences", "--layers", "2")
+    expected = arrays("a.h5")
+    with np.load("a.npz", allow_pickle=False) as file:
+        assert len(file.files) == len(LINES)
+        for k, array in enumerate(expected):
+            np.testing.assert_array_equal(file[str(k)], array)
+    table = pq.read_table("a.parquet")
+    assert table["token"].to_pylist() == " ".join(LINES).split()
+    np.testing.assert_array_equal(
+        np.array(table["layer_2"].to_pylist(), np.float32), np.concatenate([array[2] for array in expected])
+    )
+    table = pq.read_table("sentences.bin")
+    assert table["text"].to_pylist() == LINES
+    assert [len(vectors) for vectors in table["vector"].to_pylist()] == [len(line.split()) for line in LINES]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_dtypes(model: str, dtype: str) -> None:
+    embed(model, "in.txt", "-o", "a.h5")
+    embed(model, "in.txt", "-o", "b.h5", "--dtype", dtype)
+    for exact, array in zip(arrays("a.h5"), arrays("b.h5"), strict=True):
+        assert array.dtype == ("float16" if dtype == "float16" else "float32")
+        np.testing.assert_allclose(array, exact, atol=2e-3 if dtype == "float16" else 0.2)
+
+
+def test_compressed_inputs_and_standard_input_are_one_text(model: str, text: Path) -> None:
+    content = text.read_bytes()
+    Path("a.gz").write_bytes(gzip.compress(content))
+    Path("a.xz").write_bytes(lzma.compress(content))
+    Path("a.zst").write_bytes(zstandard.compress(content))
+    embed(model, "in.txt", "-o", "one.h5")
+    embed(model, "in.txt", "a.gz", "-", "a.xz", "a.zst", "-o", "many.h5", input=content)
+    one, many = arrays("one.h5"), arrays("many.h5")
+    assert len(many) == 5 * len(one)
+    for k, array in enumerate(many):
+        np.testing.assert_allclose(array, one[k % len(one)], atol=1e-6)
+
+
+def test_raw_text(model: str) -> None:
+    Path("raw.txt").write_text("Don't panic. It's\u00a0fine.\n\nReally.\n", "utf-8")
+    embed(model, "raw.txt", "-o", "a.parquet", "--split-sentences", "--layers", "top")
+    table = pq.read_table("a.parquet")
+    assert table["token"].to_pylist() == ["Do", "n't", "panic", ".", "It", "'s", "fine", ".", "Really", "."]
+    assert table["sentence"].to_pylist() == [0] * 4 + [1] * 4 + [2] * 2
+    assert table["start"].to_pylist()[:4] == [0, 2, 6, 11]
+    embed(model, "raw.txt", "-o", "b.parquet", "--tokenizer", "words", "--layers", "top", "--rows", "sentences")
+    assert len(pq.read_table("b.parquet")) == 3
+
+
+def test_an_empty_input_gives_an_empty_file_and_a_warning(model: str) -> None:
+    Path("empty.txt").touch()
+    for name in ("a.h5", "a.npz", "a.parquet"):
+        result = embed(model, "empty.txt", "-o", name)
+        assert result.stderr == f"elmo: warning: the input is empty, and so is {name}\n"
+    assert arrays("a.h5") == []
+    assert np.load("a.npz").files == []
+    assert len(pq.read_table("a.parquet")) == 0
+
+
+def test_forgotten_sentences_and_silence(model: str) -> None:
+    result = embed(model, "in.txt", "-o", "a.h5", "--forget-sentences", "--quiet")
+    assert result.output == ""
+    with h5py.File("a.h5") as file:
+        assert "sentence_to_index" not in file
+
+
+# ---- what users are told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.txt", "-o", "a.h5"], "missing.txt: expected a readable text file (No such file or directory)"),
+        (["in.txt", "missing.txt", "-o", "a.h5"], "missing.txt: expected"),
+        (["in.txt", "-o", "a.h5", "--layers", "best"], "--layers: expected all, top, average or the number"),
+        (["in.txt", "-o", "a.h5", "--layers", "3"], "this model has 0 to 2, found 3"),
+        (["in.txt", "-o", "a.h5", "--mix", "1,2"], "expected 3 weights, one a layer, found 2"),
+        (["in.txt", "-o", "a.h5", "--mix", "1,x,2"], "--mix: expected numbers, as 0.2,0.3,0.5, found '1,x,2'"),
+        (["in.txt", "-o", "a.txt"], "a.txt: expected a name that ends in .h5, .hdf5, .parquet, .npz; or say --format"),
+        (["in.txt", "-o", "no/a.h5"], "create it"),
+        (["in.txt", "-o", "a.h5", "--tokenizer", "letters"], "expected words, spaces, spacy:"),
+        (["in.txt", "-o", "a.parquet", "--pool", "max", "--rows", "tokens"], "--rows: expected sentences"),
+        (["in.txt", "-o", "a.h5", "--device", "abacus"], "device: expected"),
+    ],
+)
+def test_faults_are_one_line(model: str, arguments: list[str], message: str) -> None:
+    assert message in fails(model, *arguments)
+    assert sorted(os.listdir()) == ["in.txt"]
+
+
+def test_a_missing_model_is_one_line() -> None:
+    assert "nowhere" in fails("nowhere", "in.txt", "-o", "a.h5")
+
+
+def test_usage_errors(model: str) -> None:
+    assert elmo("embed", "in.txt").exit_code == 2  # no -o
+    assert elmo("embed", "in.txt", "-o", "a.h5", "--state", "odd").exit_code == 2
+    assert elmo("embed", "in.txt", "-o", "a.h5", "--batch-size", "0").exit_code == 2
+
+
+def test_bytes_that_are_no_utf8(model: str) -> None:
+    Path("bad.txt").write_bytes(b"fine\nca\xff t\n")
+    assert "bad.txt: line 2, byte 3 is not UTF-8" in fails(model, "bad.txt", "-o", "a.parquet")
+    embed(model, "bad.txt", "-o", "a.parquet", "--encoding-errors", "replace")
+    assert pq.read_table("a.parquet")["token"].to_pylist() == ["fine", "ca\ufffd", "t"]
+    embed(model, "bad.txt", "-o", "a.parquet", "--encoding-errors", "ignore", "--overwrite")
+    assert pq.read_table("a.parquet")["token"].to_pylist() == ["fine", "ca", "t"]
+
+
+def test_an_existing_output_needs_overwrite(model: str) -> None:
+    embed(model, "in.txt", "-o", "a.h5")
+    before = Path("a.h5").read_bytes()
+    assert "a.h5: exists already; use --overwrite" in fails(model, "in.txt", "-o", "a.h5", "--layers", "top")
+    assert Path("a.h5").read_bytes() == before
+    embed(model, "in.txt", "-o", "a.h5", "--layers", "top", "--overwrite")
+    assert arrays("a.h5")[0].ndim == 2
+
+
+def test_a_second_process_is_told(model: str) -> None:
+    Path("a.h5.part").mkdir()
+    with open("a.h5.part/lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "a.h5: another process is writing it" in fails(model, "in.txt", "-o", "a.h5", "--resume")
+    embed(model, "in.txt", "-o", "a.h5", "--resume")  # the lock went with its process; there was nothing to resume
+
+
+@pytest.mark.parametrize("limit", [600, 3000])
+def test_a_full_disk_is_one_line_and_loses_nothing(model: str, limit: int) -> None:
+    """600 bytes: a chunk does not fit; 3000: chunks do, the output does not."""
+    embed(model, "in.txt", "-o", "whole.h5", *SMALL)
+    Path("a.h5").write_bytes(b"old")
+    arguments = ["in.txt", "-o", "a.h5", "--state", "reset", "--overwrite", *SMALL]
+    with file_size_limit(limit):
+        assert "File too large; finished work is kept in" in fails(model, *arguments)
+    assert Path("a.h5").read_bytes() == b"old"
+    embed(model, *arguments, "--resume")
+    assert Path("a.h5").read_bytes() == Path("whole.h5").read_bytes()
+    assert not Path("a.h5.part").exists()
+
+
+def test_resume_with_other_flags_names_them(model: str) -> None:
+    Path("bad.txt").write_bytes(b"a good line of text\nanother line of text\n\xff\n")
+    arguments = ["bad.txt", "-o", "a.npz", "--state", "reset", *SMALL]
+    assert "line 3" in fails(model, *arguments)
+    assert "use --resume, or --overwrite" in fails(model, *arguments)
+    message = fails(model, *arguments, "--resume", "--layers", "top", "--tokenizer", "words")
+    assert "the unfinished run had --layers all (now top), --tokenizer spaces (now words)" in message
+    # what was read stays as it was, so this may change
+    result = embed(model, *arguments, "--resume", "--encoding-errors", "replace")
+    assert "3 sentences (2 resumed)" in result.stderr
+
+
+# ---- signals
+
+
+def test_killed_and_resumed_gives_the_same_bytes(model: str) -> None:
+    Path("big.txt").write_text("".join(f"line {k} of {'so ' * (k % 7)}many\n" for k in range(500)))
+    arguments = ["big.txt", "-o", "a.h5", "--chunk-characters", "200"]
+    embed(model, "big.txt", "-o", "whole.h5", "--chunk-characters", "200")
+    for count in (3, 15):
+        process = start(model, *arguments, "--resume")
+        wait_for_chunks(process, Path("a.h5.part"), count)
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        assert not Path("a.h5").exists()
+    result = embed(model, *arguments, "--resume")
+    assert "resumed" in result.stderr
+    assert Path("a.h5").read_bytes() == Path("whole.h5").read_bytes()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_says_how_to_go_on(model: str, number: int, code: int) -> None:
+    Path("big.txt").write_text("a b c\n" * 5000)
+    process = start(model, "big.txt", "-o", "a.h5", "--chunk-characters", "60")
+    wait_for_chunks(process, Path("a.h5.part"), 2)
+    process.send_signal(number)
+    _, errors = process.communicate()
+    assert process.returncode == code
+    assert errors == "elmo: stopped; run the same command with --resume to go on\n"
+    assert Path("a.h5.part").is_dir()
+
+
+# ---- help
+
+
+def test_help_is_quick_and_names_every_option() -> None:
+    code = (
+        "import sys; from elmokit.cli import main; sys.argv[1:] = ['--help']\n"
+        "try: main()\n"
+        "except SystemExit: print(sorted({name.split('.')[0] for name in sys.modules}"
+        " & {'torch', 'numpy', 'h5py', 'pyarrow', 'rich', 'spacy', 'nltk'}))"
+    )
+    command = [sys.executable, "-c", code]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, env=ENVIRONMENT).stdout
+    assert output.splitlines()[-1] == "[]"
+    assert all(name in output for name in ("embed", "convert", "info"))
+    text = elmo("embed", "--help").output
+    for option in (
+        "-o", "--output", "--model", "--state", "--batch-size", "--tokenizer", "--layers", "--format", "--dtype",
+        "--resume", "--overwrite", "--mix", "--pool", "--no-punctuation", "--rows", "--encoding-errors", "--threads",
+        "--device", "--batch-tokens", "--split-sentences", "--forget-sentences", "--quiet",
+    ):  # fmt: skip
+        assert option in text
+    assert "elmo embed sentences.txt -o vectors.h5" in text
+
+
+def test_version() -> None:
+    assert elmo("--version").output.startswith("elmo 0.")

@@ -1,0 +1,357 @@
+"""Crash safety: whatever is cut off, damaged or changed, the output is right or not there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from fake_elmo import FakeElmo
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from elmokit.embed.chunk import read_chunk, write_chunk
+from elmokit.embed.record import Record
+from elmokit.embed.run import Progress, embed_files
+from elmokit.embed.source import Line, chunks
+from elmokit.embed.spool import Spool
+from elmokit.errors import InputError, OutputError
+
+# the child does nothing but file work, so that threads of other libraries in this process do not matter
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+
+LINES = ["The cat sat .", "", "on the mat", "The cat sat .", "Über 東京 !", "a b c d e f", "", "the end ."]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "in.txt"
+    path.write_text("".join(line + "\n" for line in LINES), "utf-8")
+    return path
+
+
+def run(text: Path, target: Path, elmo: FakeElmo | None = None, **options: Any) -> Progress:
+    """Small chunks: about two lines each."""
+    return embed_files(elmo or FakeElmo(), [text], target, **{"chunk_characters": 20, **options})  # type: ignore[arg-type]
+
+
+def cut_off(text: Path, target: Path, after: int, elmo: FakeElmo | None = None, **options: Any) -> None:
+    """A run that fails after so many sentences."""
+
+    def stop(done: Progress) -> None:
+        if done.sentences == after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(text, target, elmo, progress=stop, **options)
+
+
+def record(text: str, n: int) -> Record:
+    rng = np.random.default_rng(n)
+    return Record(
+        text, [text] * n, None if n % 2 else [(k, k + 1) for k in range(n)], rng.random((3, n, 2), np.float32)
+    )
+
+
+# ---- chunks
+
+
+def test_a_chunk_gives_back_what_was_put_in(tmp_path: Path) -> None:
+    state = [np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((2, 5), np.float32)]
+    stored = [record("a", 3), record("ü\n\ud7ff", 0), record("c", 2)]
+    with open(tmp_path / "c", "wb") as file:
+        write_chunk(file, stored, lambda: state)
+    chunk = read_chunk(tmp_path / "c", check=True)
+    assert chunk is not None
+    for put, got in zip(stored, chunk.records(), strict=True):
+        assert (got.text, got.tokens, got.offsets) == (put.text, put.tokens, put.offsets)
+        assert got.vectors.dtype == np.float32
+        np.testing.assert_array_equal(got.vectors, put.vectors)
+    for put_array, got_array in zip(state, chunk.state() or [], strict=True):
+        np.testing.assert_array_equal(got_array, put_array)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_damaged_or_cut_chunk_is_none(tmp_path: Path, data: st.DataObject) -> None:
+    path = tmp_path / "c"
+    with open(path, "wb") as file:
+        write_chunk(file, [record("a", 3), record("b", 2)], lambda: None)
+    whole = path.read_bytes()
+    place = data.draw(st.integers(0, len(whole) - 1))
+    if data.draw(st.booleans()):
+        path.write_bytes(whole[:place])
+    else:
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ data.draw(st.integers(1, 255))]) + whole[place + 1 :])
+    assert read_chunk(path, check=True) is None
+
+
+@given(lengths=st.lists(st.integers(0, 30), max_size=40), characters=st.integers(1, 60), multiple=st.integers(1, 4))
+def test_chunks_keep_the_lines_and_the_batches(lengths: list[int], characters: int, multiple: int) -> None:
+    lines = [Line("x" * length, "f", k) for k, length in enumerate(lengths)]
+    result = list(chunks(lines, characters, multiple))
+    assert [line for chunk in result for line in chunk] == lines
+    for chunk in result[:-1]:
+        assert len(chunk) % multiple == 0
+        assert sum(len(line.text) + 1 for line in chunk) >= characters
+
+
+# ---- the folder
+
+
+def test_a_run_leaves_the_output_and_nothing_else(tmp_path: Path, text: Path) -> None:
+    done = run(text, tmp_path / "out.npz")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.npz"]
+    assert (done.sentences, done.tokens) == (8, sum(len(line.split()) for line in LINES))
+    assert done.bytes_read == done.bytes_total == text.stat().st_size
+
+
+def test_resume_computes_only_what_is_missing(tmp_path: Path, text: Path) -> None:
+    run(text, tmp_path / "whole.npz")
+    cut_off(text, tmp_path / "out.npz", after=5)
+    assert not (tmp_path / "out.npz").exists()
+    elmo = FakeElmo()
+    done = run(text, tmp_path / "out.npz", elmo, resume=True)
+    assert elmo.calls[0][0] == LINES[3]  # the chunk that was cut off began with line 4
+    assert done.resumed_sentences == 3
+    assert (tmp_path / "out.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
+    assert not (tmp_path / "out.npz.part").exists()
+
+
+@pytest.mark.parametrize("batch_size", [None, 2, 3])
+def test_resume_takes_the_carried_state_along(tmp_path: Path, text: Path, batch_size: int | None) -> None:
+    run(text, tmp_path / "whole.npz", FakeElmo(state="carry"), batch_size=batch_size, chunk_characters=10**6)
+    for after in range(1, 9):
+        cut_off(text, tmp_path / "out.npz", after, FakeElmo(state="carry"), batch_size=batch_size)
+        run(text, tmp_path / "out.npz", FakeElmo(state="carry"), batch_size=batch_size, resume=True)
+        assert (tmp_path / "out.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
+        (tmp_path / "out.npz").unlink()
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "remove"])
+def test_a_bad_chunk_is_computed_again(tmp_path: Path, text: Path, damage: str) -> None:
+    run(text, tmp_path / "whole.npz", FakeElmo(state="carry"))
+    cut_off(text, tmp_path / "out.npz", 7, FakeElmo(state="carry"))
+    chunk = tmp_path / "out.npz.part" / "00000001.chunk"
+    content = chunk.read_bytes()
+    if damage == "cut":
+        chunk.write_bytes(content[: len(content) // 2])
+    elif damage == "flip":
+        chunk.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+    else:
+        chunk.unlink()
+    elmo = FakeElmo(state="carry")
+    done = run(text, tmp_path / "out.npz", elmo, resume=True)
+    assert elmo.calls[0][0] == LINES[3]
+    assert done.resumed_sentences > 0
+    assert (tmp_path / "out.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
+
+
+def test_a_changed_input_is_named_by_its_line(tmp_path: Path, text: Path) -> None:
+    cut_off(text, tmp_path / "out.npz", after=7)
+    before = text.read_text("utf-8")
+    changes = {
+        "line 3: differs": before.replace("on the mat", "on a mat"),
+        "line 5: differs": before.replace("Über", "Uber"),
+        "line 2: differs": before.replace("\n\n", "\n", 1),
+        "line 1: the input ends here": "The cat sat .\n",  # inside a chunk
+        "line 3: the input ends here": "The cat sat .\n\non the mat\n",  # where a chunk ended
+    }
+    for message, content in changes.items():
+        text.write_text(content, "utf-8")
+        with pytest.raises(InputError, match=f"in.txt: {message}"):
+            run(text, tmp_path / "out.npz", resume=True)
+    text.write_text(before, "utf-8")
+    run(text, tmp_path / "out.npz", resume=True)  # all that was done is still there
+
+
+def test_other_settings_are_named(tmp_path: Path, text: Path) -> None:
+    cut_off(text, tmp_path / "out.npz", after=7)
+    for options, message in (
+        ({"layers": "top"}, "--layers all .now top."),
+        ({"pool": "mean"}, "--pool None .now mean."),
+        ({"elmo": FakeElmo(state="warm")}, "--state reset .now warm."),
+        ({"elmo": FakeElmo(fingerprint="0" * 64)}, "--model f+ .now 0+."),
+        ({"layers": [0.5, 0.25, 0.25]}, "--layers all .now mix 0.5,0.25,0.25."),
+    ):
+        with pytest.raises(OutputError, match=f"unfinished run had {message}; use the same, or --overwrite"):
+            run(text, tmp_path / "out.npz", resume=True, **options)
+    run(text, tmp_path / "out.npz", resume=True, batch_size=7)  # changes nothing but the speed
+
+
+def test_an_unfinished_run_asks_what_to_do(tmp_path: Path, text: Path) -> None:
+    cut_off(text, tmp_path / "out.npz", after=7)
+    with pytest.raises(OutputError, match=r"unfinished run left .*out\.npz\.part; use --resume, or --overwrite"):
+        run(text, tmp_path / "out.npz")
+    elmo = FakeElmo()
+    run(text, tmp_path / "out.npz", elmo, overwrite=True)
+    assert elmo.calls[0][0] == LINES[0]
+
+
+def test_a_run_that_fails_before_its_first_chunk_leaves_nothing(tmp_path: Path, text: Path) -> None:
+    text.write_bytes(b"fine\n\xff\n")
+    with pytest.raises(InputError, match="line 2, byte 1 is not UTF-8"):
+        run(text, tmp_path / "out.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+
+
+def test_an_existing_output_stays_until_the_new_one_is_complete(tmp_path: Path, text: Path) -> None:
+    target = tmp_path / "out.npz"
+    target.write_bytes(b"old")
+    with pytest.raises(OutputError, match="exists already; use --overwrite"):
+        run(text, target)
+    with pytest.raises(OutputError, match="exists already; use --overwrite"):
+        run(text, target, resume=True)
+    cut_off(text, target, after=7, overwrite=True)
+    assert target.read_bytes() == b"old"
+    with pytest.raises(OutputError, match="exists already; use --overwrite"):
+        run(text, target, resume=True)
+    run(text, target, resume=True, overwrite=True)
+    assert "0" in np.load(target).files
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.npz"]
+
+
+def test_a_link_stays_a_link(tmp_path: Path, text: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "out.npz").symlink_to(tmp_path / "folder" / "real.npz")
+    run(text, tmp_path / "out.npz")
+    assert (tmp_path / "out.npz").is_symlink()
+    assert "0" in np.load(tmp_path / "folder" / "real.npz").files
+
+
+def test_one_process_at_a_time(tmp_path: Path, text: Path) -> None:
+    with Spool(tmp_path / "out.npz", {}, resume=False, overwrite=False):
+        for options in ({}, {"resume": True}, {"overwrite": True}):
+            with pytest.raises(OutputError, match=r"out\.npz: another process is writing it"):
+                run(text, tmp_path / "out.npz", **options)
+    run(text, tmp_path / "out.npz")
+
+
+def test_files_of_others_survive(tmp_path: Path, text: Path) -> None:
+    (tmp_path / "out.npz.part").mkdir()
+    (tmp_path / "out.npz.part" / "mine.txt").write_text("mine")
+    run(text, tmp_path / "out.npz")
+    assert [path.name for path in (tmp_path / "out.npz.part").iterdir()] == ["mine.txt"]
+
+
+def test_names_that_cannot_be_written(tmp_path: Path, text: Path) -> None:
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(OutputError, match=r"folder\.npz: expected the name of a file, found a folder"):
+        run(text, tmp_path / "folder.npz")
+    with pytest.raises(OutputError, match=r"expected an existing folder, found no .*nowhere"):
+        run(text, tmp_path / "nowhere" / "out.npz")
+
+
+@pytest.mark.parametrize("failing", range(11))
+def test_a_full_disk_loses_nothing(tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
+    """fsync number `failing` finds the disk full; the last one comes after the new file has its name."""
+    target = tmp_path / "out.npz"
+    run(text, tmp_path / "whole.npz")
+    whole = (tmp_path / "whole.npz").read_bytes()
+    target.write_bytes(b"old")
+    count = 0
+
+    def full(number: int) -> None:
+        nonlocal count
+        count += 1
+        if count == failing + 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match=r"No space left on device; finished work is kept in .*\.part: make room"):
+        run(text, target, overwrite=True)
+    assert target.read_bytes() == (b"old" if failing < 10 else whole)
+    run(text, target, overwrite=True, resume=True)
+    assert target.read_bytes() == whole
+
+
+# ---- kill -9
+
+
+def child(work: Callable[[], object], kill_at: int) -> int:
+    """Run in a process that is killed before its call number `kill_at` that changes a folder; the exit status."""
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    status = 1
+    try:
+        calls = iter(range(kill_at))
+
+        def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*arguments: Any, **options: Any) -> Any:
+                if next(calls, None) is None:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(*arguments, **options)
+
+            return call
+
+        for name in ("replace", "fsync"):
+            setattr(os, name, counted(getattr(os, name)))
+        for name in ("unlink", "rmdir", "touch", "mkdir"):
+            setattr(Path, name, counted(getattr(Path, name)))
+        work()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+@pytest.fixture
+def whole(tmp_path: Path, text: Path) -> Iterator[bytes]:
+    run(text, tmp_path / "whole.npz", FakeElmo(state="carry"))
+    yield (tmp_path / "whole.npz").read_bytes()
+
+
+@pytest.mark.parametrize("old", [None, b"old"])
+def test_killed_at_any_step_and_resumed(tmp_path: Path, text: Path, whole: bytes, old: bytes | None) -> None:
+    target = tmp_path / "out.npz"
+    options = {"overwrite": True} if old else {}
+    for kill_at in range(200):
+        if old:
+            target.write_bytes(old)
+        status = child(lambda: run(text, target, FakeElmo(state="carry"), **options), kill_at)
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL
+        assert not target.exists() or target.read_bytes() in (old, whole)  # never half of it
+        complete = target.exists() and target.read_bytes() == whole
+        if complete and not (tmp_path / "out.npz.part" / "done").exists() and not old:
+            with pytest.raises(OutputError, match="exists already"):  # nothing is left to resume
+                run(text, target, FakeElmo(state="carry"), resume=True)
+        else:
+            run(text, target, FakeElmo(state="carry"), resume=True, **options)
+        assert target.read_bytes() == whole
+        assert not (tmp_path / "out.npz.part").exists()
+        target.unlink()
+    assert kill_at > 20
+    assert target.read_bytes() == whole
+
+
+def test_killed_again_and_again(tmp_path: Path, text: Path, whole: bytes) -> None:
+    target = tmp_path / "out.npz"
+    for _ in range(50):
+        status = child(lambda: run(text, target, FakeElmo(state="carry"), resume=True), 7)
+        if status == 0:
+            break
+        assert not target.exists() or target.read_bytes() == whole
+        if target.exists() and not (tmp_path / "out.npz.part" / "done").exists():
+            break
+    assert target.read_bytes() == whole
+
+
+def test_hdf5_content_after_a_kill(tmp_path: Path, text: Path) -> None:
+    run(text, tmp_path / "whole.h5")
+    assert child(lambda: run(text, tmp_path / "out.h5"), 9) == -signal.SIGKILL
+    run(text, tmp_path / "out.h5", resume=True)
+    with h5py.File(tmp_path / "whole.h5") as one, h5py.File(tmp_path / "out.h5") as other:
+        assert list(one) == list(other)
+        for name in one:
+            np.testing.assert_array_equal(one[name][()], other[name][()])

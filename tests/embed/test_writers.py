@@ -1,0 +1,213 @@
+"""The formats, read back with the libraries that their users have."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from elmokit.embed import parquet, writers
+from elmokit.embed.record import Layout, Record
+from elmokit.embed.writers import Format, format_of, open_writer
+from elmokit.errors import ConfigError, MissingExtraError
+
+RNG = np.random.default_rng(7)
+DIM = 4
+TEXTS = ["A cat .", "", 'Ünïcode 東京 🐈\t"q" \\ \u0000', "A cat .", "  padded  "]
+
+
+def records(n_layers: int | None = 3, dtype: str = "float32", *, pooled: bool = False) -> list[Record]:
+    result = []
+    for text in TEXTS:
+        tokens = text.split()
+        n = len(tokens)
+        shape = (DIM,) if pooled else (n, DIM) if n_layers is None else (n_layers, n, DIM)
+        spans = [(k, k + 1) for k in range(n)]
+        result.append(Record(text, tokens, spans, RNG.standard_normal(shape).astype(dtype)))
+    return result
+
+
+def write(path: Path, format: Format, layout: Layout, stored: list[Record], **options: object) -> Path:
+    with open_writer(path, format, layout, **options) as writer:  # type: ignore[arg-type]
+        for record in stored:
+            writer.write(record)
+    return path
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """No file of this process grows beyond the limit: writing fails as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("n_layers", [3, None])
+def test_hdf5_has_one_dataset_a_line(tmp_path: Path, n_layers: int | None, dtype: str) -> None:
+    rows = records(n_layers, dtype)
+    path = write(tmp_path / "a.h5", "hdf5", Layout(DIM, n_layers), rows)
+    with h5py.File(path) as file:
+        assert set(file) == {"0", "1", "2", "3", "4", "sentence_to_index"}
+        for k, record in enumerate(rows):
+            assert file[str(k)].dtype == dtype
+            assert file[str(k)].shape == record.vectors.shape
+            np.testing.assert_array_equal(file[str(k)][()], record.vectors)
+        assert file["1"].shape[-2] == 0
+
+
+def test_hdf5_sentence_to_index_is_allennlps(tmp_path: Path) -> None:
+    with h5py.File(write(tmp_path / "a.h5", "hdf5", Layout(DIM, 3), records())) as file:
+        dataset = file["sentence_to_index"]
+        assert dataset.shape == (1,)
+        assert h5py.check_string_dtype(dataset.dtype).length is None
+        # as readers of allennlp's files do; the last of equal sentences counts
+        index = json.loads(dataset[0])
+    assert index == {"A cat .": "3", "": "1", TEXTS[2].strip(): "2", "padded": "4"}
+
+
+def test_hdf5_can_forget_the_sentences(tmp_path: Path) -> None:
+    with h5py.File(write(tmp_path / "a.h5", "hdf5", Layout(DIM, 3), records(), keep_sentences=False)) as file:
+        assert set(file) == {"0", "1", "2", "3", "4"}
+
+
+def test_hdf5_of_nothing_is_a_file(tmp_path: Path) -> None:
+    with h5py.File(write(tmp_path / "a.h5", "hdf5", Layout(DIM, 3), [])) as file:
+        assert json.loads(file["sentence_to_index"][0]) == {}
+
+
+def test_npz_opens_without_pickle(tmp_path: Path) -> None:
+    rows = records()
+    path = write(tmp_path / "a.npz", "npz", Layout(DIM, 3), rows)
+    with np.load(path, allow_pickle=False) as file:
+        assert file.files == ["0", "1", "2", "3", "4"]
+        for k, record in enumerate(rows):
+            assert file[str(k)].dtype == np.float32
+            np.testing.assert_array_equal(file[str(k)], record.vectors)
+    assert path.read_bytes() == write(tmp_path / "b.npz", "npz", Layout(DIM, 3), rows).read_bytes()
+
+
+def test_parquet_rows_of_tokens(tmp_path: Path) -> None:
+    rows = records()
+    table = pq.read_table(write(tmp_path / "a.parquet", "parquet", Layout(DIM, 3), rows))
+    assert table.column_names == ["sentence", "index", "token", "start", "end", "layer_0", "layer_1", "layer_2"]
+    assert table.schema.field("layer_0").type == pa.list_(pa.float32(), DIM)
+    flat = [(k, place, token) for k, record in enumerate(rows) for place, token in enumerate(record.tokens)]
+    assert list(zip(*(table[name].to_pylist() for name in ("sentence", "index", "token")), strict=True)) == flat
+    assert table["end"].to_pylist() == [place + 1 for _, place, _ in flat]
+    for layer in range(3):
+        expected = np.concatenate([record.vectors[layer] for record in rows])
+        np.testing.assert_array_equal(np.array(table[f"layer_{layer}"].to_pylist(), np.float32), expected)
+
+
+def test_parquet_without_offsets_has_nulls(tmp_path: Path) -> None:
+    known, unknown = records(None)[0], Record("b c", ["b", "c"], None, np.ones((2, DIM), np.float32))
+    table = pq.read_table(write(tmp_path / "a.parquet", "parquet", Layout(DIM, None), [known, unknown]))
+    assert table["start"].to_pylist() == [0, 1, 2, None, None]
+    assert table.column_names[-1] == "vector"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_parquet_rows_of_sentences(tmp_path: Path, dtype: str) -> None:
+    rows = records(None, dtype)
+    layout = Layout(DIM, None, dtype=dtype)  # type: ignore[arg-type]
+    table = pq.read_table(write(tmp_path / "a.parquet", "parquet", layout, rows, rows="sentences"))
+    assert table["text"].to_pylist() == TEXTS
+    assert table["tokens"].to_pylist() == [record.tokens for record in rows]
+    for record, vectors in zip(rows, table["vector"].to_pylist(), strict=True):
+        np.testing.assert_array_equal(np.array(vectors, dtype).reshape(-1, DIM), record.vectors)
+
+
+def test_parquet_rows_of_pooled_sentences(tmp_path: Path) -> None:
+    rows = records(pooled=True)
+    layout = Layout(DIM, None, pooled=True)
+    table = pq.read_table(write(tmp_path / "a.parquet", "parquet", layout, rows, rows="sentences"))
+    assert table.schema.field("vector").type == pa.list_(pa.float32(), DIM)
+    np.testing.assert_array_equal(
+        np.array(table["vector"].to_pylist(), np.float32), np.stack([record.vectors for record in rows])
+    )
+
+
+def test_parquet_row_groups_bound_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 300)
+    rows = records() * 20
+    path = write(tmp_path / "a.parquet", "parquet", Layout(DIM, 3), rows)
+    assert pq.ParquetFile(path).num_row_groups > 10
+    assert pq.read_table(path)["sentence"].to_pylist() == [k for k, record in enumerate(rows) for _ in record.tokens]
+
+
+def test_parquet_of_nothing_has_its_schema(tmp_path: Path) -> None:
+    table = pq.read_table(write(tmp_path / "a.parquet", "parquet", Layout(DIM, 3), []))
+    assert len(table) == 0
+    assert "layer_2" in table.column_names
+
+
+@pytest.mark.parametrize("format", ["hdf5", "parquet", "npz"])
+def test_a_full_disk_is_an_oserror_wherever_it_comes(tmp_path: Path, format: Format) -> None:
+    """The HDF5 library by itself would crash, or lose data without a word."""
+    rows = records() * 12
+    whole = write(tmp_path / "whole", format, Layout(DIM, 3), rows).stat().st_size
+    for limit in [*range(0, whole, whole // 37), whole - 1]:
+        with file_size_limit(limit), pytest.raises(OSError, match="too large"):
+            write(tmp_path / "part", format, Layout(DIM, 3), rows)
+    assert write(tmp_path / "part", format, Layout(DIM, 3), rows).stat().st_size == whole
+
+
+@pytest.mark.parametrize("at", [0, 7, 40, 10**9])
+def test_an_interrupt_in_the_midst_of_hdf5_comes_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """At the write number `at` to the file, or while the file is closed."""
+    disk_write, disk_truncate, count = writers._Hdf5File.write, writers._Hdf5File.truncate, 0
+
+    def write_interrupted(self: Any, data: memoryview) -> int:
+        nonlocal count
+        count += 1
+        if count == at + 1:
+            signal.raise_signal(signal.SIGINT)
+        return disk_write(self, data)
+
+    def truncate_interrupted(self: Any, size: int) -> int:
+        if at == 10**9:
+            signal.raise_signal(signal.SIGINT)
+        return disk_truncate(self, size)
+
+    monkeypatch.setattr(writers._Hdf5File, "write", write_interrupted)
+    monkeypatch.setattr(writers._Hdf5File, "truncate", truncate_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "a.h5", "hdf5", Layout(DIM, 3), records() * 30)
+    with h5py.File(tmp_path / "a.h5") as file:  # closed as a sound file all the same
+        for name in set(file) - {"sentence_to_index"}:
+            assert np.isfinite(file[name][()]).all()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_format_from_the_suffix() -> None:
+    assert format_of(Path("a.H5")) == format_of(Path("b.hdf5")) == "hdf5"
+    assert format_of(Path("a.parquet")) == "parquet"
+    assert format_of(Path("a.b.npz")) == "npz"
+    assert format_of(Path("a.txt"), "npz") == "npz"
+    with pytest.raises(ConfigError, match=r"a\.txt: expected .*\.parquet.*--format"):
+        format_of(Path("a.txt"))
+    with pytest.raises(ConfigError, match="--format: expected hdf5, parquet, npz, found 'csv'"):
+        format_of(Path("a.h5"), "csv")
+
+
+def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'elmokit\[parquet\]'"):
+        format_of(Path("a.parquet"))
