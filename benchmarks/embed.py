@@ -2,8 +2,8 @@
 
     python benchmarks/embed.py TEXT [--markdown benchmarks/embed.md]
 
-TEXT: a file of real sentences, one a line, tokens separated by spaces; plain or compressed. The shapes are the published
-ones, the weights random. Everything is measured in one run on one machine, so read the ratios, not the rates.
+TEXT: a file of real sentences, one a line, tokens separated by spaces; plain or compressed. The shapes are the
+published ones, the weights random. All is measured in one run on one machine: read the ratios, not the rates.
 """
 
 from __future__ import annotations
@@ -52,15 +52,14 @@ def random_model(config: ModelConfig) -> Model:
     bilm = BiLM(config=config)
     with torch.no_grad():
         for name, parameter in bilm.named_parameters():
-            parameter.normal_(
-                0, 1 if "char_embedding" in name else parameter.shape[0] ** -0.5 if parameter.dim() > 1 else 0.1
-            )
+            scale = parameter.shape[0] ** -0.5 if parameter.dim() > 1 else 0.1
+            parameter.normal_(0, 1 if "char_embedding" in name else scale)
         bilm.token_encoder.char_embedding[0] = 0
     return Model(config=config, bilm=bilm.eval())
 
 
 def sgemm(n: int = 2048) -> float:
-    """Operations a second of the library's matrix product: the best of a few, since other programs only slow it down."""
+    """Operations a second of the library's matrix product; the best of a few: other programs can only slow it down."""
     a, b, c = torch.randn(n, n), torch.randn(n, n), torch.empty(n, n)
     best = min(_seconds(lambda: torch.mm(a, b, out=c)) for _ in range(12))
     return 2 * n**3 / best
@@ -116,17 +115,16 @@ def measure(shape: str, sentences: list[list[str]]) -> dict[str, Any]:
     slow_rates = slow_rate(slow, part)
     best = max(slow_rates, key=lambda size: slow_rates[size])
     fresh = [s for s in sentences[SENTENCES[shape] :] if len(s) == 20][:12]
-    for embed in (lambda s: list(elmo.embed([s])), lambda s: slow.embed([s])):
-        embed(["warm", "up"])
+    slow.embed([["warm", "up"]])
     fast_latency = latency(lambda s: list(elmo.embed([s])), fresh)
     slow_latency = latency(lambda s: slow.embed([s]), fresh)
     result: dict[str, Any] = {
         "sgemm_gflops": max(before, sgemm()) / 1e9, "limit": limit, "cold": cold, "warm": warm,
-        "of_limit": warm / limit, "slow": slow_rates[best], "slow_batch": best, "throughput_ratio": cold / slow_rates[best],
-        "warm_ratio": warm / slow_rates[best], "latency_ms": 1e3 * fast_latency, "slow_latency_ms": 1e3 * slow_latency,
+        "of_limit": warm / limit, "slow": slow_rates[best], "slow_batch": best,
+        "throughput_ratio": cold / slow_rates[best], "warm_ratio": warm / slow_rates[best],
+        "latency_ms": 1e3 * fast_latency, "slow_latency_ms": 1e3 * slow_latency,
         "latency_ratio": slow_latency / fast_latency,
     }  # fmt: skip
-    del slow
     int8 = Elmo(random_model(config), dtype="int8")
     warm_again = engine_rate(elmo, text, 1)[1]  # side by side
     _, result["int8"] = engine_rate(int8, text)
@@ -217,7 +215,8 @@ def cpu_name() -> str:
         return platform.processor()
     name = next((line.split(":")[1].strip() for line in info.splitlines() if line.startswith("model name")), "CPU")
     flags = next((line.split() for line in info.splitlines() if line.startswith("flags")), [])
-    return f"{name} ({torch.backends.cpu.get_cpu_capability()}, {'VNNI' if any('vnni' in f for f in flags) else 'no VNNI'})"
+    vnni = "VNNI" if any("vnni" in flag for flag in flags) else "no VNNI"
+    return f"{name} ({torch.backends.cpu.get_cpu_capability()}, {vnni})"
 
 
 def main() -> None:

@@ -22,7 +22,8 @@ ARROWS = {
     "weights": {"nn"},
     "embed": {"text", "nn", "weights"},
     "integrations": {"embed", "nn", "text", "weights"},
-    "cli": {"embed", "text", "weights"},
+    "pretrain": {"text", "nn", "weights"},
+    "cli": {"embed", "text", "weights", "pretrain"},
     "__main__": {"cli"},
 }
 

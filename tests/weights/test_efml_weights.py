@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit import weights
+from elmokit import Elmo, weights
 from elmokit.errors import FormatError, OutputError
 from elmokit.nn.packing import Packing
 from elmokit.weights import bilm_hdf5, efml
@@ -254,3 +254,19 @@ def test_bytes_that_are_no_utf8(tmp_path):
     (folder / "word.dic").write_bytes(b"a\t0\n\xff\t1\n")
     with pytest.raises(FormatError, match="expected UTF-8, found byte 0xff in line 2"):
         weights.load(folder)
+
+
+def test_embedding_through_the_engine(tmp_path):
+    """Ids, word look-up, marks and network together: what a user gets."""
+    embedder, encoder = random_tensors()
+    write(tmp_path / "m", embedder, encoder, files=[("cnn.json", architecture())])
+    elmo = Elmo.from_pretrained(tmp_path / "m", state="reset")
+    sentences = [SENTENCE, ["unbekannt", "<bos>", "dasdasdasdas"]]
+    for sentence in elmo.embed(sentences):
+        tokens = [token[:7] for token in sentence.tokens]  # a word is cut before it is looked up
+        expected = embed(tokens, embedder, encoder, 9, np.tanh, 0.5, 0.4)
+        np.testing.assert_allclose(sentence.layers, expected, atol=1e-5)
+    elmo.save_pretrained(tmp_path / "native")
+    again = Elmo.from_pretrained(tmp_path / "native", state="reset")
+    for ours, theirs in zip(again.embed(sentences), elmo.embed(sentences), strict=True):
+        np.testing.assert_allclose(ours.layers, theirs.layers, atol=1e-6)

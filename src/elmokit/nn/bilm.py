@@ -8,6 +8,7 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from elmokit.config import ModelConfig
 from elmokit.errors import ConfigError
@@ -54,6 +55,7 @@ class BiLM(nn.Module):
         super().__init__()
         self.config = config
         self.token_encoder = TokenEncoder(config=config)
+        self.dropout = 0.0  # while training: on every LSTM's input, token by token, and on the top output
         self.forward_layers = nn.ModuleList(LstmLayer(config=config.lstm) for _ in range(config.lstm.n_layers))
         self.backward_layers = nn.ModuleList(LstmLayer(config=config.lstm) for _ in range(config.lstm.n_layers))
 
@@ -71,34 +73,42 @@ class BiLM(nn.Module):
         return next(self.parameters()).device
 
     def forward(
-        self, words: Tensor, index: Tensor, packing: Packing, state: BiLMState | None = None
-    ) -> BiLMOutput:  # fmt: skip
+        self,
+        words: Tensor,
+        index: Tensor,
+        packing: Packing,
+        state: BiLMState | None = None,
+        backward_index: Tensor | None = None,
+    ) -> BiLMOutput:
         """Read a batch of packed sentences.
 
         words: (U, D) vectors of the distinct words; index: (N,) which word each packed row is; state: what every
-        sentence starts from (zero by default).
+        sentence starts from (zero by default). In training the directions read different marks: `backward_index` says
+        what the backward one reads at each row.
         """
         forward_state, backward_state = state or self.zero_state(len(packing.lengths))
         forward, forward_end = self._run(self.forward_layers, words, index, packing, forward_state)
         # The other direction reads every sentence from its end: same packing, mirrored rows.
-        mirrored, backward_end = self._run(self.backward_layers, words, index[packing.reverse], packing, backward_state)
+        from_end = (index if backward_index is None else backward_index)[packing.reverse]
+        mirrored, backward_end = self._run(self.backward_layers, words, from_end, packing, backward_state)
         backward = [layer[packing.reverse] for layer in mirrored]
         return BiLMOutput(words[index], forward, backward, (forward_end, backward_end))
 
     def _run(
         self, layers: nn.ModuleList, words: Tensor, index: Tensor, packing: Packing, state: Sequence[LstmState]
     ) -> tuple[list[Tensor], list[LstmState]]:
+        drops = self.training and self.dropout > 0
         outputs: list[Tensor] = []
         end: list[LstmState] = []
-        for layer, before in zip(layers, state, strict=True):
-            if not outputs:
-                m, after = layer(words, index, packing, before)
-            else:
-                m, after = layer(outputs[-1], None, packing, before)
-                if self.config.lstm.skip_connections:
-                    m = m + outputs[-1]
-            outputs.append(m)
+        for n, (layer, before) in enumerate(zip(layers, state, strict=True)):
+            x, rows = (outputs[-1], None) if n else (words, index)
+            if drops:  # token by token, so a word that occurs twice is dropped out differently
+                x, rows = functional.dropout(x if rows is None else x[rows], self.dropout), None
+            m, after = layer(x, rows, packing, before)
+            outputs.append(m + x if n and self.config.lstm.skip_connections else m)
             end.append(after)
+        if drops:
+            outputs[-1] = functional.dropout(outputs[-1], self.dropout)
         return outputs, end
 
     def pack_(self, precision: Precision = "float32") -> BiLM:

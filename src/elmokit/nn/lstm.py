@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.config import LstmConfig
-from elmokit.nn.matmul import Matmul
+from elmokit.nn.matmul import Matmul, repeated
 from elmokit.nn.packing import Packing
 
 # Without gradients the input products are made for this many numbers at a time: enough rows for the matrix product to
@@ -141,10 +141,11 @@ class _LstmFunction(torch.autograd.Function):
         cells = x.new_empty(n_tokens, size)  # c after each token
         m = x.new_empty(n_tokens, config.projection_dim)
         c, h = cell.clone(), output
+        from_state = repeated(u)
         for start, stop in packing.steps():
             n = stop - start
             step = gates[start:stop]
-            step.addmm_(h[:n], u)
+            step += from_state(h[:n])
             hidden = _cell_step(step, c[:n], config.cell_clip)
             cells[start:stop] = c[:n]
             h = hidden if p is None else torch.mm(hidden, p, out=m[start:stop])
@@ -166,6 +167,7 @@ class _LstmFunction(torch.autograd.Function):
         tanh_c = (2 * cells).sigmoid_().mul_(2).sub_(1)  # (N, C)
         dc = grad_c.clone()  # (B, C) gradient of c, handed backwards in time
         dh = torch.zeros_like(output)  # (B, D) gradient of m through the next step
+        to_state, to_hidden = repeated(u.t()), None if p is None else repeated(p.t())
         for t in range(len(steps) - 1, -1, -1):
             start, stop = steps[t]
             n = stop - start
@@ -174,7 +176,7 @@ class _LstmFunction(torch.autograd.Function):
             dm = grad_m[start:stop].add_(dh[:n])
             if p is not None and config.proj_clip is not None:
                 dm.mul_(m[start:stop].abs() < config.proj_clip)  # no gradient through a clipped value
-            dy = dm if p is None else dm @ p.t()  # (n, C) gradient of o tanh(c)
+            dy = dm if to_hidden is None else to_hidden(dm)  # (n, C) gradient of o tanh(c)
             tc = tanh_c[start:stop]
             torch.mul(dy, tc, out=go).mul_(o).mul_(1 - o)
             d = dc[:n]
@@ -186,7 +188,7 @@ class _LstmFunction(torch.autograd.Function):
             torch.mul(d, j, out=gi).mul_(i).mul_(1 - i)
             torch.mul(d, i, out=gj).mul_(1 - j * j)
             d.mul_(f)
-            torch.mm(grad_gates[start:stop], u.t(), out=dh[:n])
+            dh[:n] = to_state(grad_gates[start:stop])
         grad_u = output[: steps[0][1]].t() @ grad_gates[: steps[0][1]]
         if len(steps) > 1:
             # row of the same sentence one step earlier: steps shrink, so it stands n_before rows above

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -29,6 +30,11 @@ class Matmul(nn.Module):
         if precision == "int8":
             return Int8Matmul(self.weight)
         return BlockedMatmul(self.weight) if BlockedMatmul.available(self.weight) else self
+
+
+def repeated(weight: Tensor) -> Callable[[Tensor], Tensor]:
+    """x -> x W for many small x, (n, K) to (n, N), without a graph: worth a reordering of W."""
+    return BlockedMatmul(weight) if BlockedMatmul.available(weight) else weight.detach().__rmatmul__
 
 
 class BlockedMatmul(nn.Module):
