@@ -46,6 +46,14 @@ def test_int8_is_close(rows: int) -> None:
     assert 0 < error < 0.03  # 7 bits an input
 
 
+def test_int8_rows_do_not_depend_on_each_other() -> None:
+    product = make(128, 96).packed("int8")
+    x = torch.randn(30, 128, generator=torch.Generator().manual_seed(1)) * torch.logspace(-3, 3, 30).unsqueeze(1)
+    alone = torch.cat([product(row) for row in x.split(1)])
+    torch.testing.assert_close(product(x), alone, rtol=1e-6, atol=0)
+    assert product(torch.zeros(1, 128)).abs().max() == 0
+
+
 def test_int8_does_not_overflow() -> None:
     """All weights and inputs at their largest: pairs of products must not saturate at 16 bits."""
     matmul = Matmul(n_in=256, n_out=16)

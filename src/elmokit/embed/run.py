@@ -90,7 +90,7 @@ def embed_files(
         "--split-sentences": split, "--pool": pool, "--no-punctuation": not punctuation,
         "chunk size": chunk_characters, "spool version": _SPOOL_VERSION,
     }  # fmt: skip
-    if elmo.state == "carry" or elmo.dtype == "int8":  # elsewhere vectors do not depend on the batch
+    if elmo.state == "carry":  # elsewhere vectors do not depend on the batch
         settings["--batch-size"] = batch_size
     options: dict[str, Any] = {
         "layers": layers, "tokenizer": get_tokenizer(tokenizer), "batch_size": batch_size, "batch_tokens": batch_tokens,

@@ -74,26 +74,36 @@ class BlockedMatmul(nn.Module):
 
 
 class Int8Matmul(nn.Module):
-    """y = x W in 8-bit integers: one scale per column of W, one per call for x, float32 in and out.
+    """y = x W in 8-bit integers, float32 in and out, with one scale per column of W and one per row of x.
 
-    The kernels are those of torch's quantised linear layer, which use VNNI where the CPU has it. Without it they add
-    pairs of products in 16 bits, so that x gets 7 bits there, and nothing overflows.
+    A row's scale is its own, so that a sentence's vectors do not depend on the batch around it. The kernels are those of
+    torch's quantised linear layer, which use VNNI where the CPU has it. Without it they add pairs of products in 16
+    bits; so x gets 7 bits, and nothing overflows.
     """
+
+    SCALE, ZERO = 2 / 127, 64  # of a row whose largest number is 1: 0 to 127 for -1 to 1
 
     def __init__(self, weight: Tensor) -> None:
         super().__init__()
         columns = weight.detach().t().contiguous()  # (N, K)
         scales = columns.abs().amax(dim=1).clamp_min(1e-12) / 127
+        engine = torch.backends.quantized.engine
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # torch announces the move of its quantisation front end
+                torch.backends.quantized.engine = "fbgemm"  # the one with a product whose scale we may set
                 zeros = torch.zeros(len(scales), dtype=torch.long)
                 quantised = torch.quantize_per_channel(columns, scales.double(), zeros, 0, torch.qint8)
-                self.packed_weight = torch.ops.quantized.linear_prepack(quantised, None)
+                self._product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
+                self._weight = torch.ops.quantized.linear_prepack(quantised, None)
         except (RuntimeError, AttributeError) as error:
             raise ConfigError(f"int8 needs the quantised kernels of torch on a CPU, which fail here: {error}") from None
+        finally:
+            torch.backends.quantized.engine = engine
 
     def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """(n, K) to (n, N), plus bias (N,)."""
-        y: Tensor = torch.ops.quantized.linear_dynamic(x, self.packed_weight, reduce_range=True)
+        largest = x.abs().amax(dim=1, keepdim=True).clamp_min_(1e-12)  # (n, 1)
+        y: Tensor = self._product(x / largest, self.SCALE, self.ZERO, self._weight)
+        y.mul_(largest)
         return y if bias is None else y.add_(bias)

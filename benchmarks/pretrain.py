@@ -1,0 +1,252 @@
+"""How fast a training step is, against what one would write today, and against the machine's own matrix product.
+
+    python benchmarks/pretrain.py TEXT [--markdown benchmarks/pretrain.md]
+
+TEXT: a file of real sentences, one a line, tokens separated by spaces; plain or compressed. A step is a batch of about
+2,560 tokens, the loss with a sampled softmax (8,192 negatives of 100,000 words), gradients, and an Adagrad update.
+All is measured in one run on one machine: read the ratios, not the rates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from embed import SHAPES, WORK, cpu_name, sgemm
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmokit import __version__
+from elmokit.config import ModelConfig
+from elmokit.nn.bilm import BiLM
+from elmokit.nn.initialise import initialise
+from elmokit.nn.softmax import SoftmaxHead
+from elmokit.pretrain.batch import TrainingBatch, make_batch
+from elmokit.pretrain.corpus import Corpus
+from elmokit.pretrain.loss import bilm_loss
+from elmokit.text.characters import BOS, EOS, UNK, ByteCharacters
+from elmokit.text.vocabulary import Vocabulary
+
+N_WORDS, N_SAMPLES, BATCH_TOKENS = 100_000, 8192, 2560
+BARS = {
+    "small": {"every": 6.0, "distinct": 2.5, "loop": 3.0},
+    "original": {"distinct": 1.4},
+}
+
+
+class Encoder(nn.Module):
+    """The token encoder out of stock layers: a convolution over all 50 characters."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        chars = config.char_cnn
+        assert chars is not None
+        self.embedding = nn.Embedding(chars.n_characters, chars.embedding_dim)
+        self.convolutions = nn.ModuleList(nn.Conv1d(chars.embedding_dim, n, width) for width, n in chars.filters)
+        self.highways = nn.ModuleList(nn.Linear(chars.n_filters, 2 * chars.n_filters) for _ in range(chars.n_highway))
+        self.projection = nn.Linear(chars.n_filters, config.lstm.projection_dim)
+
+    def forward(self, characters: Tensor) -> Tensor:
+        x = self.embedding(characters).transpose(1, 2)
+        x = torch.cat([functional.relu(convolution(x).amax(dim=-1)) for convolution in self.convolutions], dim=-1)
+        for highway in self.highways:
+            t, g = highway(x).chunk(2, dim=-1)
+            x = torch.lerp(x, functional.relu(t), torch.sigmoid(g))
+        return self.projection(x)
+
+
+class Stock(nn.Module):
+    """A biLM out of torch's own LSTM with projection, which has no clips, over packed sequences."""
+
+    def __init__(self, config: ModelConfig, *, distinct: bool) -> None:
+        super().__init__()
+        self.encoder, self.distinct = Encoder(config), distinct
+        d, c = config.lstm.projection_dim, config.lstm.dim
+        self.stacks = nn.ModuleList(
+            nn.ModuleList(nn.LSTM(d, c, proj_size=d) for _ in range(config.lstm.n_layers)) for _ in range(2)
+        )
+        self.softmax = nn.Embedding(N_WORDS, d)
+        self.bias = nn.Parameter(torch.zeros(N_WORDS))
+
+    def forward(self, batch: TrainingBatch) -> Tensor:
+        table = self.encoder(batch.characters) if self.distinct else None
+        reverse = batch.packing.reverse
+        steps = torch.tensor([stop - start for start, stop in batch.packing.steps()])
+        tops = []
+        for stack, index in zip(self.stacks, (batch.left, batch.right[reverse]), strict=True):
+            x = self.encoder(batch.characters[index]) if table is None else table[index]
+            for n, lstm in enumerate(stack):
+                y = lstm(nn.utils.rnn.PackedSequence(x, steps))[0].data
+                x = y + x if n else y
+            tops.append(x)
+        x = torch.cat((tops[0], tops[1][reverse]))
+        return sampled_loss(self.softmax, self.bias, x, batch.word_ids[torch.cat((batch.right, batch.left))])
+
+
+class Loop(nn.Module):
+    """Our network, but autograd goes through a Python loop over the steps."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.bilm = BiLM(config=config)
+        initialise(self.bilm)
+        self.softmax = nn.Embedding(N_WORDS, config.lstm.projection_dim)
+        self.bias = nn.Parameter(torch.zeros(N_WORDS))
+
+    def forward(self, batch: TrainingBatch) -> Tensor:
+        table = self.bilm.token_encoder(batch.characters, None)
+        reverse, lstm = batch.packing.reverse, self.bilm.config.lstm
+        tops = []
+        stacks = (self.bilm.forward_layers, self.bilm.backward_layers)
+        for stack, index in zip(stacks, (batch.left, batch.right[reverse]), strict=True):
+            x = table[index]
+            for number, layer in enumerate(stack):
+                m, c = x.new_zeros(len(batch.packing.lengths), lstm.projection_dim), None
+                outputs = []
+                for start, stop in batch.packing.steps():
+                    n = stop - start
+                    gates = x[start:stop] @ layer.input.weight + m[:n] @ layer.state.weight + layer.bias
+                    i, f, o, j = gates.chunk(4, dim=1)
+                    new = torch.sigmoid(i) * torch.tanh(j)
+                    c = new if c is None else torch.sigmoid(f) * c[:n] + new
+                    c = c.clamp(-lstm.cell_clip, lstm.cell_clip)
+                    m = (torch.sigmoid(o) * torch.tanh(c)) @ layer.projection.weight
+                    m = m.clamp(-lstm.proj_clip, lstm.proj_clip)
+                    outputs.append(m)
+                y = torch.cat(outputs)
+                x = y + x if number else y
+            tops.append(x)
+        x = torch.cat((tops[0], tops[1][reverse]))
+        return sampled_loss(self.softmax, self.bias, x, batch.word_ids[torch.cat((batch.right, batch.left))])
+
+
+def sampled_loss(table: nn.Embedding, bias: Tensor, x: Tensor, targets: Tensor) -> Tensor:
+    """As one would write it: one set of negatives, log-Q correction, accidental hits masked, cross-entropy."""
+    samples = (
+        (torch.rand(N_SAMPLES).mul(torch.log(torch.tensor(N_WORDS + 1.0))).exp() - 1).long().clamp(max=N_WORDS - 1)
+    )
+
+    def log_q(ids: Tensor) -> Tensor:
+        return torch.log(torch.log((ids + 2.0) / (ids + 1.0)) * N_SAMPLES / torch.log(torch.tensor(N_WORDS + 1.0)))
+
+    true = (x * table(targets)).sum(-1) + bias[targets] - log_q(targets)
+    negative = x @ table(samples).t() + bias[samples] - log_q(samples)
+    negative = negative.masked_fill(targets.unsqueeze(1) == samples, -1e9)
+    logits = torch.cat((true.unsqueeze(1), negative), dim=1)
+    return functional.cross_entropy(logits, torch.zeros(len(x), dtype=torch.long))
+
+
+class Ours(nn.Module):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.bilm = BiLM(config=config)
+        initialise(self.bilm)
+        self.head = SoftmaxHead(n_words=N_WORDS, dim=config.lstm.projection_dim)
+        nn.init.normal_(self.head.weight, std=0.05)
+        nn.init.zeros_(self.head.bias)
+        self.generator = torch.Generator().manual_seed(0)
+
+    def forward(self, batch: TrainingBatch) -> Tensor:
+        return bilm_loss(self.bilm, self.head, batch, n_samples=N_SAMPLES, generator=self.generator).mean()
+
+
+def rate(make: Callable[[], nn.Module], batches: list[TrainingBatch]) -> float:
+    """Tokens a second over the batches, after one that does not count; the median of a step."""
+    torch.manual_seed(0)
+    module = make()
+    optimiser = torch.optim.Adagrad(module.parameters(), lr=0.1, initial_accumulator_value=1.0)
+    rates = []
+    for k, batch in enumerate(batches):
+        started = time.perf_counter()
+        optimiser.zero_grad()
+        module(batch).backward()
+        optimiser.step()
+        if k:
+            rates.append(batch.n_tokens / (time.perf_counter() - started))
+    return statistics.median(rates)
+
+
+def flops(config: ModelConfig, shape: str, batch: TrainingBatch) -> float:
+    """Operations of a step a token, at least: LSTMs, sampled softmax and distinct words; backward is twice forward."""
+    chars = config.char_cnn
+    assert chars is not None
+    per_word = 2 * chars.n_filters * (2 * chars.n_filters * chars.n_highway + config.lstm.projection_dim)
+    softmax = 2 * 2 * config.lstm.projection_dim * N_SAMPLES
+    return 3 * (WORK[shape] * 25 / 27 + softmax + per_word * len(batch.characters) / batch.n_tokens)
+
+
+def measure(shape: str, batches: list[TrainingBatch]) -> dict[str, float]:
+    config = replace(SHAPES[shape], state="reset")
+    n = {"small": 5, "original": 3}[shape]
+    before = sgemm()
+    ours = rate(lambda: Ours(config), batches[: n + 2])
+    peak = max(before, sgemm())
+    result = {
+        "ours": ours,
+        "of_sgemm": ours * flops(config, shape, batches[1]) / peak,
+        "distinct": ours / rate(lambda: Stock(config, distinct=True), batches[:n]),
+    }
+    if shape == "small":
+        result["every"] = ours / rate(lambda: Stock(config, distinct=False), batches[:3])
+        result["loop"] = ours / rate(lambda: Loop(config), batches[:n])
+    return result
+
+
+def report(results: dict[str, Any]) -> str:
+    rows = [
+        ("our step, tokens/s", "ours", "{:,.0f}", None),
+        ("... of the sgemm rate, least work counted", "of_sgemm", "{:.0%}", None),
+        ("ours / `nn.LSTM(proj_size)`, every token encoded", "every", "{:.1f}x", "{:.1f}x"),
+        ("ours / `nn.LSTM(proj_size)`, distinct words encoded", "distinct", "{:.1f}x", "{:.1f}x"),
+        ("ours / autograd through a loop, distinct words", "loop", "{:.1f}x", "{:.1f}x"),
+    ]
+    lines = [
+        "# Speed of a training step", "", results["machine"], "",
+        "| | small 2x1024/128 | asked | original 2x4096/512 | asked |", "|---|---|---|---|---|",
+    ]  # fmt: skip
+    for label, key, form, bar_form in rows:
+        cells = []
+        for shape in ("small", "original"):
+            cells.append(form.format(results[shape][key]) if key in results[shape] else "")
+            cells.append(bar_form.format(BARS[shape][key]) if bar_form and key in BARS[shape] else "")
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--markdown", type=Path, help="write the table into this file")
+    arguments = parser.parse_args()
+    corpus = Corpus([str(arguments.text)])
+    counts = Counter(word for tokens in corpus.read() for word in tokens)
+    words = [BOS, EOS, UNK, *(word for word, _ in counts.most_common(N_WORDS - 3))]
+    words += [f"word{k}" for k in range(N_WORDS - len(words))]
+    vocabulary, characters = Vocabulary(words), ByteCharacters(50)
+    shares = islice(corpus.batches(batch_tokens=BATCH_TOKENS), 8)
+    batches = [make_batch(share.sentences, vocabulary, characters) for share in shares]
+    results: dict[str, Any] = {
+        "machine": f"elmokit {__version__}, torch {torch.__version__}, {cpu_name()}, {torch.get_num_threads()} threads."
+    }
+    for shape in ("small", "original"):
+        results[shape] = measure(shape, batches)
+        print(json.dumps({shape: results[shape]}, indent=1), file=sys.stderr)
+    table = report(results)
+    print(table)
+    if arguments.markdown:
+        command = f"python benchmarks/pretrain.py {arguments.text.name} --markdown {arguments.markdown}"
+        arguments.markdown.write_text(f"{table}\nMade with `{command}`.\n")
+
+
+if __name__ == "__main__":
+    main()
