@@ -97,3 +97,12 @@ def test_models_that_cannot_predict(model: Model) -> None:
     model.read_softmax, model.vocabulary = softmax, None
     with pytest.raises(ConfigError, match=r"put vocabulary\.txt beside"):
         predict_next(model, WordReader(model), "the")
+
+
+def test_elmo_predicts(small: language_model.SmallModel, model: Model) -> None:
+    elmo = Elmo.from_pretrained(small.folder)
+    for direction, text in (("forward", "the cat"), ("backward", "the mat ."), ("gap", "the ___ sat")):
+        ours = elmo.predict_next(text, direction=direction, top=3)  # type: ignore[arg-type]
+        theirs = predict_next(model, WordReader(model), text, direction=direction, top=3)  # type: ignore[arg-type]
+        assert [p.word for p in ours] == [p.word for p in theirs]
+        np.testing.assert_allclose([p.probability for p in ours], [p.probability for p in theirs], rtol=1e-4)

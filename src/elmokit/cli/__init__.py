@@ -13,6 +13,8 @@ from elmokit import __version__
 from elmokit.cli.convert import convert
 from elmokit.cli.embed import embed
 from elmokit.cli.info import info
+from elmokit.cli.perplexity import perplexity
+from elmokit.cli.predict import predict
 from elmokit.errors import ElmoError
 
 
@@ -45,6 +47,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 app.command(short_help="Turn text files into a file of vectors.")(embed)
+app.command(short_help="Guess words before, after or inside a text.")(predict)
+app.command(short_help="Measure how well a model predicts a text.")(perplexity)
 app.command(short_help="Convert a model into another format.")(convert)
 app.command(short_help="Describe a model.")(info)
 

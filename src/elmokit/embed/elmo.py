@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from elmokit.config import ModelConfig, State
 from elmokit.embed.engine import BATCH_TOKENS, WINDOW_BATCHES, WINDOW_BYTES, Engine, Layers, check_layers
+from elmokit.embed.predict import Direction, Prediction, predict_next
 from elmokit.embed.sentence import EmbeddedSentence
 from elmokit.embed.words import WordReader
 from elmokit.errors import ConfigError, InputError
 from elmokit.nn.lstm import LstmState
+from elmokit.nn.softmax import SoftmaxHead
 from elmokit.text.batch import windows
 from elmokit.text.tokenizer import Tokenizer, get_tokenizer, tokenize
 from elmokit.weights import native
@@ -57,6 +59,7 @@ class Elmo:
             bilm.pack_("int8" if self.dtype == "int8" else "float32")
         elif self.dtype == "float16":
             bilm.half()
+        self._head: SoftmaxHead | None = None  # read when something is predicted
         self._engine = Engine(bilm, WordReader(model), state=self.state)
 
     @classmethod
@@ -157,6 +160,21 @@ class Elmo:
             if self.dtype == "float16":
                 array = array.astype(np.float16)
             yield EmbeddedSentence(sentence.tokens, array, sentence.text, sentence.offsets)
+
+    def predict_next(
+        self, text: str | Sequence[str], *, direction: Direction = "forward", top: int = 10, gap: str = "___",
+        tokenizer: str | Tokenizer = "words", exclude: Sequence[str] = ("<UNK>",),
+    ) -> list[Prediction]:  # fmt: skip
+        """The likeliest words after a text; before it ("backward"); or at its `gap`, from both sides ("gap").
+
+        Needs a model with a softmax and a vocabulary.
+        """
+        if self._head is None:
+            self._head = SoftmaxHead.from_weights(self.model.softmax()).to(self.device)
+        return predict_next(
+            self.model, self._engine.reader, text, direction=direction, top=top, gap=gap, tokenizer=tokenizer,
+            exclude=exclude, head=self._head,
+        )  # fmt: skip
 
     def reset_state(self) -> None:
         """With state="carry": forget what was read."""

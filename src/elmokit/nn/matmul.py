@@ -76,9 +76,9 @@ class BlockedMatmul(nn.Module):
 class Int8Matmul(nn.Module):
     """y = x W in 8-bit integers, float32 in and out, with one scale per column of W and one per row of x.
 
-    A row's scale is its own, so that a sentence's vectors do not depend on the batch around it. The kernels are those of
-    torch's quantised linear layer, which use VNNI where the CPU has it. Without it they add pairs of products in 16
-    bits; so x gets 7 bits, and nothing overflows.
+    A row's scale is its own, so that a sentence's vectors do not depend on the batch around it. The kernels are those
+    of torch's quantised linear layer, which use VNNI where the CPU has it. Without it they add pairs of products in
+    16 bits; so x gets 7 bits, and nothing overflows.
     """
 
     SCALE, ZERO = 2 / 127, 64  # of a row whose largest number is 1: 0 to 127 for -1 to 1

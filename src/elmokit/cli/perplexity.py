@@ -1,0 +1,68 @@
+"""`elmo perplexity`: how well a model predicts a text."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Literal
+
+import typer
+
+
+def perplexity(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder, file or zip of a model with a softmax.")],
+    inputs: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="Text files, also .gz, .xz or .zst; - is standard input.")
+    ],
+    tokenizer: Annotated[
+        str,
+        typer.Option(
+            metavar="spaces|words|spacy:xx", help="How lines become tokens; by default the text is tokenised already."
+        ),
+    ] = "spaces",
+    published: Annotated[
+        bool,
+        typer.Option(
+            "--published",
+            help="As the published program: 256 rows side by side, each going on from the sentence before it; the "
+            "figure is then the geometric mean. By default every sentence starts from zero.",
+        ),
+    ] = False,
+    encoding_errors: Annotated[
+        Literal["strict", "replace", "ignore"], typer.Option(help="What to do about bytes that are not UTF-8.")
+    ] = "strict",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure a model on a text, for example: elmo perplexity run/ test.txt
+
+    One sentence a line. Every word counts, words out of the vocabulary as the one unknown word, and the end of each
+    sentence (forward) or its begin (backward). The softmax is over the whole vocabulary of the model.
+    """
+    from itertools import chain
+
+    from elmokit import weights
+    from elmokit.pretrain.perplexity import perplexity as measure
+    from elmokit.text.lines import read_lines
+
+    lines = chain.from_iterable(read_lines(path, encoding_errors=encoding_errors) for path in inputs)
+    result = measure(weights.load(model), lines, tokenizer=tokenizer, state="carry" if published else "reset")
+    if as_json:
+        facts = {
+            "forward": result.forward,
+            "backward": result.backward,
+            "mean": result.mean,
+            "geometric_mean": result.geometric_mean,
+            "tokens": result.tokens,
+            "sentences": result.sentences,
+            "out_of_vocabulary": result.out_of_vocabulary,
+        }
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    for name, value in (
+        ("forward", f"{result.forward:.2f}"),
+        ("backward", f"{result.backward:.2f}"),
+        ("mean", f"{result.mean:.2f}"),
+        ("geometric mean", f"{result.geometric_mean:.2f}"),
+        ("tokens", f"{result.tokens:,}, of which {result.sentences:,} ends of sentences"),
+        ("unknown", f"{result.out_of_vocabulary:.2%} of the words"),
+    ):
+        typer.echo(f"{name:<15} {value}")

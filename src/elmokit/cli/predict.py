@@ -1,0 +1,53 @@
+"""`elmo predict`: the likeliest next words."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def predict(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A part of a sentence.")],
+    backward: Annotated[bool, typer.Option("--backward", help="What stands before the text, not after it.")] = False,
+    gap: Annotated[
+        str, typer.Option(metavar="TOKEN", help="What marks a gap in the text, to be filled from both sides.")
+    ] = "___",
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="How many words.")] = 10,
+    model: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+    ] = None,
+    tokenizer: Annotated[
+        str, typer.Option(metavar="words|spaces|spacy:xx", help="How the text becomes tokens.")
+    ] = "words",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
+) -> None:
+    """Predict words with their probabilities, for example: elmo predict "Let's stick to"
+
+    </S> is the end of the sentence, and <S> its begin.
+
+    \b
+    elmo predict --backward "sat on the mat ."
+    elmo predict "The cat ___ on the mat ."
+    """
+    from dataclasses import asdict
+
+    from elmokit import weights
+    from elmokit.embed.predict import predict_next
+    from elmokit.embed.words import WordReader
+    from elmokit.errors import ConfigError
+
+    has_gap = gap in text
+    if has_gap and backward:
+        raise ConfigError(f"--backward: expected a text without {gap}, since a gap is filled from both sides")
+    loaded = weights.load(model)
+    predictions = predict_next(
+        loaded, WordReader(loaded), text, top=top, gap=gap, tokenizer=tokenizer,
+        direction="gap" if has_gap else "backward" if backward else "forward",
+    )  # fmt: skip
+    if as_json:
+        typer.echo(json.dumps([asdict(prediction) for prediction in predictions], ensure_ascii=False, indent=2))
+        return
+    for prediction in predictions:
+        typer.echo(f"{prediction.probability:8.3%}  {prediction.word}")

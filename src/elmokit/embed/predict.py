@@ -1,0 +1,108 @@
+"""The likeliest words at a place: after a text, before it, or in a gap of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from elmokit.embed.words import WordReader
+from elmokit.errors import ConfigError, InputError
+from elmokit.nn.bilm import BiLM
+from elmokit.nn.packing import Packing
+from elmokit.nn.softmax import SoftmaxHead
+from elmokit.text.characters import UNK
+from elmokit.text.tokenizer import Tokenizer, get_tokenizer, tokenize
+from elmokit.weights.model import Model
+
+Direction = Literal["forward", "backward", "gap"]
+
+GAP = "___"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A word, or the mark of a sentence's begin or end, and how likely it is."""
+
+    word: str
+    probability: float
+
+
+@torch.inference_mode()
+def predict_next(
+    model: Model, reader: WordReader, text: str | Sequence[str], *, direction: Direction = "forward", top: int = 10,
+    gap: str = GAP, tokenizer: str | Tokenizer = "words", exclude: Collection[str] = (UNK,),
+    head: SoftmaxHead | None = None,
+) -> list[Prediction]:  # fmt: skip
+    """The `top` likeliest words, the likeliest first.
+
+    text: tokens, or text for `tokenizer`: the begin of a sentence, or its end for the direction "backward".
+    direction: "forward" predicts what follows the text, "backward" what precedes it; a sentence that ends or begins
+        there is its mark, `</S>` or `<S>`. "gap" predicts the word where `gap` stands in the text from both sides,
+        p(w) ~ p(w | left) p(w | right), made to sum to 1 over all words but marks and excluded ones.
+    exclude: words not to show.
+    head: the output layer, for callers that keep it; else it is read from the model's files.
+    """
+    if direction not in get_args(Direction):
+        raise ConfigError(f"direction: expected {', '.join(get_args(Direction))}, found {direction!r}")
+    if top < 1:
+        raise ConfigError(f"top: expected 1 word or more, found {top}")
+    if head is None:
+        head = SoftmaxHead.from_weights(model.softmax()).to(model.bilm.device)
+    if model.vocabulary is None:
+        raise ConfigError(
+            f"{model.format} model: expected its softmax to have words, found none; put vocabulary.txt beside it"
+        )
+    split = get_tokenizer(tokenizer)
+    if direction == "gap":
+        left, right = _around(text, gap)
+        exclude = {*exclude, reader.begin, reader.end}
+        log_p = _after(model.bilm, reader, _tokens(left, split), head)
+        log_p = log_p + _before(model.bilm, reader, _tokens(right, split), head)
+    else:
+        log_p = (_after if direction == "forward" else _before)(model.bilm, reader, _tokens(text, split), head)
+    hidden = [k for k, word in enumerate(model.vocabulary) if not word or word in exclude]
+    log_p[hidden] = -torch.inf
+    if direction == "gap":
+        log_p = torch.log_softmax(log_p, dim=0)
+    best = torch.topk(log_p, min(top, len(log_p) - len(hidden)))
+    return [
+        Prediction(model.vocabulary[k], p)
+        for k, p in zip(best.indices.tolist(), best.values.exp().tolist(), strict=True)
+    ]
+
+
+def _after(bilm: BiLM, reader: WordReader, tokens: list[str], head: SoftmaxHead) -> Tensor:
+    """log p of every word to follow a sentence's first tokens, (V,)."""
+    return head.log_probabilities(_read(bilm, reader, [reader.begin, *tokens], "forward")[-1:])[0]
+
+
+def _before(bilm: BiLM, reader: WordReader, tokens: list[str], head: SoftmaxHead) -> Tensor:
+    """log p of every word to precede a sentence's last tokens, (V,)."""
+    return head.log_probabilities(_read(bilm, reader, [*tokens, reader.end], "backward")[:1])[0]
+
+
+def _read(bilm: BiLM, reader: WordReader, tokens: list[str], direction: Literal["forward", "backward"]) -> Tensor:
+    """(n, D), what the direction's last layer says of each token."""
+    ids = reader(tokens)
+    characters, words = (None if t is None else t.to(bilm.device) for t in (ids.characters, ids.words))
+    index = torch.arange(len(tokens), device=bilm.device)
+    output = bilm(bilm.token_encoder(characters, words), index, Packing.from_lengths([len(tokens)], bilm.device))
+    layers: list[Tensor] = getattr(output, direction)
+    return layers[-1]
+
+
+def _tokens(text: str | Sequence[str], tokenizer: Tokenizer) -> list[str]:
+    return tokenize(text, tokenizer)[0] if isinstance(text, str) else list(text)
+
+
+def _around(text: str | Sequence[str], gap: str) -> tuple[str | Sequence[str], str | Sequence[str]]:
+    """What stands left and right of the one gap. A text is cut before it is tokenised: any string can mark a gap."""
+    found = text.count(gap)
+    if not gap or found != 1:
+        raise InputError(f"gap: expected one {gap or GAP!r} in the text, found {found if gap else 'no mark'}")
+    at = text.index(gap)
+    return text[:at], text[at + (len(gap) if isinstance(text, str) else 1) :]

@@ -1,0 +1,1 @@
+"""Training the biLM on a corpus: text to batches, losses, the loop, checkpoints and perplexity."""

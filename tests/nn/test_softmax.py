@@ -1,0 +1,245 @@
+"""The output layers against torch, against a slow twin, and against what they promise in expectation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional
+
+from elmokit.errors import ConfigError
+from elmokit.nn import softmax
+from elmokit.nn.softmax import AdaptiveHead, SoftmaxHead, draw
+
+
+def make(
+    n_words: int, n: int = 7, dim: int = 5, seed: int = 0, dtype: torch.dtype = torch.double
+) -> tuple[SoftmaxHead, Tensor, Tensor]:  # fmt: skip
+    """A head with random numbers, inputs and targets."""
+    generator = torch.Generator().manual_seed(seed)
+    head = SoftmaxHead(n_words=n_words, dim=dim)
+    head.initialise(generator)
+    torch.nn.init.normal_(head.bias, generator=generator)
+    x = torch.randn(n, dim, generator=generator, dtype=dtype).requires_grad_()
+    return head.to(dtype), x, torch.randint(0, n_words, (n,), generator=generator)
+
+
+def gradients(loss: Tensor, *of: Tensor) -> list[np.ndarray]:
+    return [g.to_dense().numpy() for g in torch.autograd.grad(loss, of)]
+
+
+@pytest.fixture(params=[(2**21, 128), (30, 1)], ids=["one block", "many blocks"])
+def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(softmax, "BLOCK", request.param[0])
+    monkeypatch.setattr(softmax, "FEWEST_ROWS", request.param[1])
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("n_words", [1, 2, 11])
+@pytest.mark.parametrize("scaled", [False, True], ids=["sum", "a factor for each"])
+def test_the_full_softmax_equals_torch(n_words: int, scaled: bool) -> None:
+    head, x, targets = make(n_words)
+    expected = functional.cross_entropy(x @ head.weight.t() + head.bias, targets, reduction="none")
+    losses = head(x, targets)
+    torch.testing.assert_close(losses, expected)
+    scale = torch.rand(len(x), dtype=torch.double) if scaled else torch.tensor(0.3, dtype=torch.double)
+    of = (x, head.weight, head.bias)
+    for actual, wanted in zip(
+        gradients((losses * scale).sum(), *of), gradients((expected * scale).sum(), *of), strict=True
+    ):
+        np.testing.assert_allclose(actual, wanted, atol=1e-12)
+    torch.testing.assert_close(
+        head.log_probabilities(x), torch.log_softmax(x @ head.weight.t() + head.bias, dim=1)
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("blocks")
+def test_gradients_are_derivatives() -> None:
+    head, x, targets = make(9)
+
+    def loss(x: Tensor, weight: Tensor, bias: Tensor, n_samples: int | None) -> Tensor:
+        call = torch.func.functional_call
+        parameters = {"weight": weight, "bias": bias}
+        if n_samples is None:
+            result: Tensor = call(head, parameters, (x, targets))
+            return result
+        fixed = _Sampled(head)
+        return call(fixed, {f"head.{name}": value for name, value in parameters.items()}, (x, targets, n_samples))
+
+    for n_samples in (None, 4):
+        assert torch.autograd.gradcheck(loss, (x, head.weight, head.bias, n_samples))
+
+
+class _Sampled(torch.nn.Module):
+    """`sampled` as a module's forward, always with the same sample."""
+
+    def __init__(self, head: SoftmaxHead) -> None:
+        super().__init__()
+        self.head = head
+
+    def forward(self, x: Tensor, targets: Tensor, n_samples: int) -> Tensor:
+        return self.head.sampled(x, targets, n_samples, torch.Generator().manual_seed(3))
+
+
+def test_scores_may_be_huge() -> None:
+    head, x, targets = make(11, dtype=torch.float32)
+    head.weight.data *= 1e4
+    losses = head(x, targets)
+    torch.testing.assert_close(
+        losses, functional.cross_entropy(x @ head.weight.t() + head.bias, targets, reduction="none")
+    )
+    assert all(np.isfinite(g).all() for g in gradients(losses.sum(), x, head.weight, head.bias))
+
+
+def slow_draw(n_words: int, n_samples: int, seed: int) -> tuple[list[int], int]:
+    """One by one, from the same random numbers."""
+    generator = torch.Generator().manual_seed(seed)
+    found: list[int] = []
+    n_tries, size = 0, 2 * n_samples
+    while True:
+        for u in torch.rand(size, dtype=torch.double, generator=generator).tolist():
+            n_tries += 1
+            k = int(math.exp(u * math.log(n_words + 1))) - 1
+            if k not in found:
+                found.append(k)
+            if len(found) == n_samples:
+                return sorted(found), n_tries
+        size = max(size, n_tries)
+
+
+def log_expected(k: int, n_words: int, n_tries: int) -> float:
+    p = (math.log(k + 2) - math.log(k + 1)) / math.log(n_words + 1)
+    return math.log(1 - (1 - p) ** n_tries)
+
+
+@given(st.data(), st.integers(2, 40), st.integers(0, 1000))
+@settings(max_examples=60, deadline=None)
+def test_sampling_equals_drawing_one_by_one(data: st.DataObject, n_words: int, seed: int) -> None:
+    n_samples = data.draw(st.integers(1, n_words - 1))
+    sample = draw(n_words, n_samples, torch.Generator().manual_seed(seed))
+    assert (sample.ids.tolist(), sample.n_tries) == slow_draw(n_words, n_samples, seed)
+    counts = sample.log_expected_count(torch.arange(n_words))
+    np.testing.assert_allclose(
+        counts, [log_expected(k, n_words, sample.n_tries) for k in range(n_words)], atol=1e-8
+    )  # fmt: skip
+
+
+def test_words_are_drawn_by_zipf() -> None:
+    generator = torch.Generator().manual_seed(0)
+    first = torch.cat([draw(9, 1, generator).ids for _ in range(8_000)])
+    p = np.log((np.arange(9) + 2) / (np.arange(9) + 1)) / np.log(10)
+    assert p.sum() == pytest.approx(1)
+    np.testing.assert_allclose(first.bincount(minlength=9) / 8_000, p, atol=0.017)  # 3 standard deviations
+
+
+@pytest.mark.parametrize("n_samples", [0, 9, 10])
+def test_a_sample_is_smaller_than_the_vocabulary(n_samples: int) -> None:
+    head, x, targets = make(9)
+    with pytest.raises(ConfigError, match=f"expected 1 to 8, fewer than there are words, found {n_samples}"):
+        head.sampled(x, targets, n_samples)
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize(("n_words", "n_samples"), [(30, 12), (30, 29), (3, 1), (2, 1)])
+def test_sampled_equals_the_slow_twin(n_words: int, n_samples: int) -> None:
+    head, x, targets = make(n_words, n=9)
+    targets[:2] = torch.tensor([0, n_words - 1])
+    for seed in range(5):
+        ids, n_tries = slow_draw(n_words, n_samples, seed)
+        expected = []
+        for row, target in zip(x.detach().numpy(), targets.tolist(), strict=True):
+            scores = {
+                k: row @ head.weight[k].detach().numpy() + head.bias[k].item() - log_expected(k, n_words, n_tries)
+                for k in {*ids, target}
+            }
+            expected.append(np.log(sum(np.exp(list(scores.values())))) - scores[target])
+        losses = head.sampled(x, targets, n_samples, torch.Generator().manual_seed(seed))
+        np.testing.assert_allclose(losses.detach().numpy(), expected, atol=1e-9)
+        assert all(np.isfinite(g).all() for g in gradients(losses.sum(), x, head.weight, head.bias))
+
+
+def test_gradients_of_rows_alone_are_the_same() -> None:
+    head, x, targets = make(30)
+    dense = gradients(head.sampled(x, targets, 10, torch.Generator().manual_seed(0)).mean(), head.weight, head.bias)
+    head.sparse = True
+    losses = head.sampled(x, targets, 10, torch.Generator().manual_seed(0))
+    assert torch.autograd.grad(losses.mean(), head.weight, retain_graph=True)[0].is_sparse
+    for a, b in zip(dense, gradients(losses.mean(), head.weight, head.bias), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+def mean_gradients(loss: Callable[[torch.Generator], Tensor], of: Sequence[Tensor], n: int) -> list[np.ndarray]:
+    """The mean over n samples."""
+    generator = torch.Generator().manual_seed(0)
+    return [np.mean(parts, axis=0) for parts in zip(*(gradients(loss(generator), *of) for _ in range(n)), strict=True)]
+
+
+@pytest.mark.parametrize(("n_samples", "tolerance"), [(200, 0.09), (300, 0.045), (380, 0.018)])
+def test_the_mean_gradient_approaches_that_of_the_full_softmax(n_samples: int, tolerance: float) -> None:
+    """Of 400 words, with more samples ever closer: below that, a target that is seldom drawn is trained less hard."""
+    head, x, targets = make(400, n=64)
+    of = (x, head.weight, head.bias)
+    exact = gradients(head(x, targets).mean(), *of)
+    mean = mean_gradients(lambda generator: head.sampled(x, targets, n_samples, generator).mean(), of, 300)
+    for actual, expected in zip(mean, exact, strict=True):
+        assert np.linalg.norm(actual - expected) < tolerance * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("n_samples", [5, 20, 40])
+@pytest.mark.parametrize("corrected", [True, False])
+def test_a_model_that_is_right_stays(n_samples: int, corrected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With targets as probable as the model says, the full softmax has no gradient: nor has the mean of few samples.
+
+    Without log Q it would have one: words that are drawn often would be pushed away.
+    """
+    if not corrected:
+        monkeypatch.setattr(softmax.Sample, "log_expected_count", lambda self, ids: torch.zeros(len(ids)))
+    head, x, _ = make(60, n=1)
+    x = x.detach().expand(60, -1)
+    p = head.log_probabilities(x[:1])[0].exp().detach()
+    (mean,) = mean_gradients(
+        lambda generator: (p * head.sampled(x, torch.arange(60), n_samples, generator)).sum(), [head.bias], 1000
+    )
+    assert np.abs(mean).sum() < 0.05 if corrected else np.abs(mean).sum() > 0.15
+
+
+def test_low_precision_input_and_autocast_keep_full_precision_losses() -> None:
+    head, x, targets = make(11, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        losses = head(x, targets)
+        losses.sum().backward()
+    torch.testing.assert_close(losses, head(x, targets))
+    assert head(x.bfloat16(), targets).dtype == torch.float32
+
+
+def test_a_model_without_softmax() -> None:
+    with pytest.raises(ConfigError, match="fit one with elmo finetune"):
+        SoftmaxHead.from_weights(None)
+    weight, bias = torch.randn(4, 3), torch.randn(4)
+    head = SoftmaxHead.from_weights((weight, bias))
+    assert head.weight.data_ptr() == weight.data_ptr() and not head.bias.requires_grad
+
+
+@pytest.mark.parametrize("cutoffs", [None, (3, 10)])
+def test_the_adaptive_softmax_is_a_distribution(cutoffs: tuple[int, ...] | None) -> None:
+    head = AdaptiveHead(n_words=20, dim=8, cutoffs=cutoffs)
+    x, targets = torch.randn(6, 8, requires_grad=True), torch.tensor([0, 2, 3, 9, 12, 19])
+    log_p = head.log_probabilities(x)
+    torch.testing.assert_close(log_p.exp().sum(dim=1), torch.ones(6))
+    losses = head(x, targets)
+    torch.testing.assert_close(losses, -log_p[range(6), targets])
+    losses.sum().backward()
+    assert all(parameter.grad is not None for parameter in head.parameters())
+
+
+def test_cutoffs_of_the_adaptive_softmax() -> None:
+    with torch.device("meta"):
+        assert AdaptiveHead(n_words=50_000, dim=128).tiers.cutoffs == [4_000, 40_000, 50_000]
+    with pytest.raises(ConfigError, match=r"cutoffs: expected ascending ids between 0 and 20, found \[5, 20\]"):
+        AdaptiveHead(n_words=20, dim=8, cutoffs=(5, 20))
