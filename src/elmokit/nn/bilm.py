@@ -15,6 +15,7 @@ from elmokit.errors import ConfigError
 from elmokit.nn.lstm import LstmLayer, LstmState
 from elmokit.nn.matmul import BlockedMatmul, Int8Matmul, Matmul, Precision
 from elmokit.nn.packing import Packing
+from elmokit.nn.pair import LONGEST, pairs
 from elmokit.nn.token_encoder import TokenEncoder
 
 BiLMState = tuple[list[LstmState], list[LstmState]]  # of the forward and the backward layers, first layer first
@@ -58,6 +59,7 @@ class BiLM(nn.Module):
         self.dropout = 0.0  # while training: on every LSTM's input, token by token, and on the top output
         self.forward_layers = nn.ModuleList(LstmLayer(config=config.lstm) for _ in range(config.lstm.n_layers))
         self.backward_layers = nn.ModuleList(LstmLayer(config=config.lstm) for _ in range(config.lstm.n_layers))
+        self.pairs = nn.ModuleList()  # made by `pack_`, for single sentences
 
     def zero_state(self, n: int) -> BiLMState:
         """The state before anything was read, for n sentences."""
@@ -86,13 +88,17 @@ class BiLM(nn.Module):
         sentence starts from (zero by default). In training the directions read different marks: `backward_index` says
         what the backward one reads at each row.
         """
-        forward_state, backward_state = state or self.zero_state(len(packing.lengths))
-        forward, forward_end = self._run(self.forward_layers, words, index, packing, forward_state)
-        # The other direction reads every sentence from its end: same packing, mirrored rows.
+        state = state or self.zero_state(len(packing.lengths))
+        # The backward direction reads every sentence from its end: same packing, mirrored rows.
         from_end = (index if backward_index is None else backward_index)[packing.reverse]
-        mirrored, backward_end = self._run(self.backward_layers, words, from_end, packing, backward_state)
+        if self.pairs and len(packing.lengths) == 1 and packing.n_tokens <= LONGEST:
+            forward, mirrored, end = self._run_pairs(torch.stack((words[index], words[from_end])), state)
+        else:
+            forward, forward_end = self._run(self.forward_layers, words, index, packing, state[0])
+            mirrored, backward_end = self._run(self.backward_layers, words, from_end, packing, state[1])
+            end = forward_end, backward_end
         backward = [layer[packing.reverse] for layer in mirrored]
-        return BiLMOutput(words[index], forward, backward, (forward_end, backward_end))
+        return BiLMOutput(words[index], forward, backward, end)
 
     def _run(
         self, layers: nn.ModuleList, words: Tensor, index: Tensor, packing: Packing, state: Sequence[LstmState]
@@ -111,16 +117,31 @@ class BiLM(nn.Module):
             outputs[-1] = functional.dropout(outputs[-1], self.dropout)
         return outputs, end
 
+    def _run_pairs(self, x: Tensor, state: BiLMState) -> tuple[list[Tensor], list[Tensor], BiLMState]:
+        """One sentence through both stacks at once; x: (2, T, D)."""
+        forward, mirrored = [], []
+        end: BiLMState = ([], [])
+        for n, (pair, f, b) in enumerate(zip(self.pairs, *state, strict=True)):
+            m, output, cell = pair(x, torch.stack((f.output, b.output)), torch.stack((f.cell, b.cell)))
+            x = m + x if n and self.config.lstm.skip_connections else m
+            forward.append(x[0])
+            mirrored.append(x[1])
+            for direction, states in enumerate(end):
+                states.append(LstmState(output[direction], cell[direction]))
+        return forward, mirrored, end
+
     def pack_(self, precision: Precision = "float32") -> BiLM:
         """Bring the weights, in place and for good, into the form that infers fastest on a CPU.
 
         With int8 only the LSTMs become integers: a word is encoded once, and its vector stays exact.
         """
         self.requires_grad_(False)
-        for layer in (*self.forward_layers, *self.backward_layers):
-            for name in ("input", "state", "projection"):
-                if isinstance(product := getattr(layer, name), Matmul):
-                    setattr(layer, name, product.packed(precision))
+        if precision == "float32":
+            self.pairs = pairs(self.forward_layers, self.backward_layers)
+        for path, module in list(self.named_modules()):
+            for name, child in list(module.named_children()):
+                if isinstance(child, Matmul):
+                    setattr(module, name, child.packed("float32" if path.startswith("token_encoder") else precision))
         return self
 
     def unpacked_state_dict(self) -> dict[str, Tensor]:

@@ -71,7 +71,7 @@ class LstmLayer(nn.Module):
             n = stop - start
             gates: Tensor = self.state(output[:n])  # (n, 4C)
             gates += gates_in
-            hidden = _cell_step(gates, cell[:n], config.cell_clip)  # (n, C)
+            hidden = cell_step(gates, cell[:n], config.cell_clip)  # (n, C)
             if self.projection is not None:
                 hidden = self.projection(hidden)  # (n, D)
                 if config.proj_clip is not None:
@@ -113,17 +113,20 @@ class LstmLayer(nn.Module):
         return m, LstmState(m[packing.last()], cell)
 
 
-def _cell_step(gates: Tensor, cell: Tensor, clip: float | None) -> Tensor:
-    """Turn the pre-activations (n, 4C) into activations and c' (n, C) into c, both in place; return o tanh(c)."""
-    i, f, o, j = gates.chunk(4, dim=1)
-    # tanh(x) = 2 sigmoid(2x) - 1: torch's sigmoid is several times faster than its tanh, and so one call does all four
-    j.mul_(2)
+def cell_step(gates: Tensor, cell: Tensor, clip: float | None) -> Tensor:
+    """One step in place: pre-activations (..., 4C) to activations, c' (..., C) to c. Returns o tanh(c), (..., C).
+
+    tanh(x) = 2 sigmoid(2x) - 1, because torch's sigmoid is several times faster than its tanh: one call does all four
+    gates, and the block of j is left as (j + 1) / 2. Doubling is by adding: a Python number costs torch more.
+    """
+    i, f, o, j = gates.chunk(4, dim=-1)
+    j.add_(j)
     gates.sigmoid_()
-    j.mul_(2).sub_(1)
-    cell.mul_(f).addcmul_(i, j)
+    cell.mul_(f).addcmul_(i, j, value=2).sub_(i)  # f c' + i (2j - 1)
     if clip is not None:
         cell.clamp_(-clip, clip)
-    return (2 * cell).sigmoid_().mul_(2).sub_(1).mul_(o)
+    hidden = torch.add(cell, cell).sigmoid_().mul_(o)
+    return hidden.add_(hidden).sub_(o)  # o (2 sigmoid(2c) - 1)
 
 
 class _LstmFunction(torch.autograd.Function):
@@ -146,7 +149,7 @@ class _LstmFunction(torch.autograd.Function):
             n = stop - start
             step = gates[start:stop]
             step += from_state(h[:n])
-            hidden = _cell_step(step, c[:n], config.cell_clip)
+            hidden = cell_step(step, c[:n], config.cell_clip)
             cells[start:stop] = c[:n]
             h = hidden if p is None else torch.mm(hidden, p, out=m[start:stop])
             if p is None:
@@ -171,7 +174,8 @@ class _LstmFunction(torch.autograd.Function):
         for t in range(len(steps) - 1, -1, -1):
             start, stop = steps[t]
             n = stop - start
-            i, f, o, j = gates[start:stop].chunk(4, dim=1)
+            i, f, o, s = gates[start:stop].chunk(4, dim=1)
+            j = 2 * s - 1
             gi, gf, go, gj = grad_gates[start:stop].chunk(4, dim=1)
             dm = grad_m[start:stop].add_(dh[:n])
             if p is not None and config.proj_clip is not None:

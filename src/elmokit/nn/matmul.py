@@ -64,13 +64,23 @@ class BlockedMatmul(nn.Module):
 
     def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """(n, K) to (n, N), plus bias (N,)."""
+        # oneDNN compiles and keeps a kernel for every number of rows that it meets: let them be few
+        n, rows = len(x), _rounded(len(x))
+        if rows > n:
+            x = torch.cat((x, x.new_zeros(rows - n, x.shape[1])))
         y: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.blocks, bias, "none", [], "")
-        return y
+        return y[:n]
 
     def unpacked(self) -> Tensor:
         """W as it was, (K, N)."""
         dense: Tensor = self.blocks.to_dense()
         return dense.t().contiguous()
+
+
+def _rounded(n: int) -> int:
+    """The next of 1, 2, ..., 8, then in steps of about an eighth: 12, 16, 24, ..., 64, 80, ..., 256, 320, ..."""
+    step = 1 if n <= 8 else 4 if n <= 16 else 8 if n <= 64 else 16 if n <= 256 else 64
+    return -(-n // step) * step
 
 
 class Int8Matmul(nn.Module):

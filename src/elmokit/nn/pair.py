@@ -1,0 +1,61 @@
+"""One sentence alone: both directions step together, so that two cores have something to do."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from elmokit.nn.lstm import LstmLayer, cell_step
+from elmokit.nn.matmul import Matmul
+
+SMALL = 2**20  # numbers in a weight; a larger one keeps all cores waiting for memory, and would be there twice
+LONGEST = 512  # tokens; in a longer sentence the input's products take too much room
+
+
+class LstmPair(nn.Module):
+    """The forward and the backward LSTM of a layer as one, with a leading dimension of 2 everywhere.
+
+    A step of a single sentence is thirty small operations, of which most is their call. This halves them, and lets each
+    core multiply by one direction's weights.
+    """
+
+    input: Tensor  # (2, D, 4C)
+    state: Tensor  # (2, D, 4C)
+    bias: Tensor  # (2, 1, 4C)
+    projection: Tensor | None  # (2, C, D)
+
+    def __init__(self, forward: LstmLayer, backward: LstmLayer) -> None:
+        super().__init__()
+        self.config = forward.config
+        both = (forward, backward)
+        for name in ("input", "state", "projection"):
+            weights = [cast(Matmul, getattr(layer, name)).weight.detach() for layer in both if getattr(layer, name)]
+            self.register_buffer(name, torch.stack(weights) if weights else None, persistent=False)
+        bias = torch.stack([layer.bias.detach() for layer in both]).unsqueeze(1)
+        self.register_buffer("bias", bias, persistent=False)
+
+    def forward(self, x: Tensor, output: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """x: (2, T, D), each direction's input in the order it reads; state: (2, 1, D) and (2, 1, C).
+
+        Returns m: (2, T, D), and the state after the last token.
+        """
+        cell, clip = cell.clone(), self.config.proj_clip
+        inputs = torch.baddbmm(self.bias, x, self.input)  # (2, T, 4C)
+        outputs = []
+        for step in inputs.split(1, dim=1):  # type: ignore[no-untyped-call]
+            hidden = cell_step(torch.baddbmm(step, output, self.state), cell, self.config.cell_clip)  # (2, 1, C)
+            output = hidden if self.projection is None else torch.bmm(hidden, self.projection)
+            if self.projection is not None and clip is not None:
+                output.clamp_(-clip, clip)
+            outputs.append(output)
+        return torch.cat(outputs, dim=1), output, cell
+
+
+def pairs(forward: nn.ModuleList, backward: nn.ModuleList) -> nn.ModuleList:
+    """A pair for every layer of two stacks with plain weights; none where they are large."""
+    layers = [(cast(LstmLayer, f), cast(LstmLayer, b)) for f, b in zip(forward, backward, strict=True)]
+    config = layers[0][0].config
+    small = 4 * config.dim * config.projection_dim <= SMALL and all(isinstance(f.state, Matmul) for f, _ in layers)
+    return nn.ModuleList(LstmPair(f, b) for f, b in layers) if small else nn.ModuleList()
