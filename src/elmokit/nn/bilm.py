@@ -15,7 +15,7 @@ from elmokit.errors import ConfigError
 from elmokit.nn.lstm import LstmLayer, LstmState
 from elmokit.nn.matmul import BlockedMatmul, Int8Matmul, Matmul, Precision
 from elmokit.nn.packing import Packing
-from elmokit.nn.pair import LONGEST, pairs
+from elmokit.nn.pair import pairs
 from elmokit.nn.token_encoder import TokenEncoder
 
 BiLMState = tuple[list[LstmState], list[LstmState]]  # of the forward and the backward layers, first layer first
@@ -91,7 +91,7 @@ class BiLM(nn.Module):
         state = state or self.zero_state(len(packing.lengths))
         # The backward direction reads every sentence from its end: same packing, mirrored rows.
         from_end = (index if backward_index is None else backward_index)[packing.reverse]
-        if self.pairs and len(packing.lengths) == 1 and packing.n_tokens <= LONGEST:
+        if self.pairs and len(packing.lengths) == 1:
             forward, mirrored, end = self._run_pairs(torch.stack((words[index], words[from_end])), state)
         else:
             forward, forward_end = self._run(self.forward_layers, words, index, packing, state[0])

@@ -11,7 +11,7 @@ from elmokit.nn.lstm import LstmLayer, cell_step
 from elmokit.nn.matmul import Matmul
 
 SMALL = 2**20  # numbers in a weight; a larger one keeps all cores waiting for memory, and would be there twice
-LONGEST = 512  # tokens; in a longer sentence the input's products take too much room
+BLOCK = 512  # tokens whose input products are made at once, so that a sentence of any length fits into memory
 
 
 class LstmPair(nn.Module):
@@ -42,14 +42,15 @@ class LstmPair(nn.Module):
         Returns m: (2, T, D), and the state after the last token.
         """
         cell, clip = cell.clone(), self.config.proj_clip
-        inputs = torch.baddbmm(self.bias, x, self.input)  # (2, T, 4C)
         outputs = []
-        for step in inputs.split(1, dim=1):  # type: ignore[no-untyped-call]
-            hidden = cell_step(torch.baddbmm(step, output, self.state), cell, self.config.cell_clip)  # (2, 1, C)
-            output = hidden if self.projection is None else torch.bmm(hidden, self.projection)
-            if self.projection is not None and clip is not None:
-                output.clamp_(-clip, clip)
-            outputs.append(output)
+        for block in x.split(BLOCK, dim=1):  # type: ignore[no-untyped-call]
+            inputs = torch.baddbmm(self.bias, block, self.input)  # (2, BLOCK, 4C)
+            for step in inputs.split(1, dim=1):  # type: ignore[no-untyped-call]
+                hidden = cell_step(torch.baddbmm(step, output, self.state), cell, self.config.cell_clip)  # (2, 1, C)
+                output = hidden if self.projection is None else torch.bmm(hidden, self.projection)
+                if self.projection is not None and clip is not None:
+                    output.clamp_(-clip, clip)
+                outputs.append(output)
         return torch.cat(outputs, dim=1), output, cell
 
 
