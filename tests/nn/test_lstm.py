@@ -106,3 +106,18 @@ def test_gradcheck(name: str) -> None:
         return m, end.cell
 
     assert torch.autograd.gradcheck(run, (*arguments, *layer.parameters()))
+
+
+def test_autocast_leaves_the_recurrence_alone() -> None:
+    layer = make_layer(CONFIGS["clipped"]).float()
+    packing = Packing.from_lengths([3, 1])
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    expected, _ = layer(x, None, packing, layer.zero_state(2))
+    with torch.autocast("cpu", torch.bfloat16):
+        actual, _ = layer(x.bfloat16(), None, packing, layer.zero_state(2))
+        with torch.no_grad():
+            inferred, _ = layer(x.bfloat16(), None, packing, layer.zero_state(2))
+    assert actual.dtype == inferred.dtype == torch.float32
+    torch.testing.assert_close(actual, layer(x.bfloat16().float(), None, packing, layer.zero_state(2))[0])
+    torch.testing.assert_close(actual, inferred)
+    torch.testing.assert_close(actual, expected, atol=0.05, rtol=0.05)

@@ -12,9 +12,11 @@ from typer.core import TyperGroup
 from elmokit import __version__
 from elmokit.cli.convert import convert
 from elmokit.cli.embed import embed
+from elmokit.cli.finetune import finetune
 from elmokit.cli.info import info
 from elmokit.cli.perplexity import perplexity
 from elmokit.cli.predict import predict
+from elmokit.cli.pretrain import pretrain
 from elmokit.errors import ElmoError
 
 
@@ -47,6 +49,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 app.command(short_help="Turn text files into a file of vectors.")(embed)
+app.command(short_help="Train a model on text.")(pretrain)
+app.command(short_help="Train a model on, on the text of a domain.")(finetune)
 app.command(short_help="Guess words before, after or inside a text.")(predict)
 app.command(short_help="Measure how well a model predicts a text.")(perplexity)
 app.command(short_help="Convert a model into another format.")(convert)

@@ -61,8 +61,14 @@ class LstmLayer(nn.Module):
         x: (N, D) the input of every token; or (U, D) of every distinct word, with index (N,) saying which is where.
         Returns m: (N, D), and the state after every sentence's last token.
         """
-        if torch.is_grad_enabled() and any(t.requires_grad for t in (x, state.output, state.cell, *self.parameters())):
-            return self._forward_with_gradient(x, index, packing, state)
+        with torch.autocast(x.device.type, enabled=False):  # the recurrence needs the precision of its weights
+            x = x.to(self.bias.dtype)
+            needs_gradient = (t.requires_grad for t in (x, state.output, state.cell, *self.parameters()))
+            if torch.is_grad_enabled() and any(needs_gradient):
+                return self._forward_with_gradient(x, index, packing, state)
+            return self._forward(x, index, packing, state)
+
+    def _forward(self, x: Tensor, index: Tensor | None, packing: Packing, state: LstmState) -> tuple[Tensor, LstmState]:
         config = self.config
         m = x.new_empty(packing.n_tokens, config.projection_dim)
         cell = state.cell.clone()

@@ -1,0 +1,244 @@
+"""What `elmo pretrain` and `elmo finetune` have in common: their options, and how they show a run."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from elmokit.pretrain.loop import Step
+    from elmokit.pretrain.run import Look, Run
+    from elmokit.pretrain.settings import TrainingSettings
+
+Train = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILES", help="Text, one sentence a line; also .gz, .xz, .zst and patterns in quotes; may be repeated."
+    ),
+]
+Heldout = Annotated[str | None, typer.Option(metavar="FILE", help="Text whose perplexity decides what is best.")]
+Output = Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder of the run and the model.")]
+Tokenize = Annotated[
+    bool, typer.Option("--tokenize", help="Raw text: the same as --tokenizer words. Else tokens stand between spaces.")
+]
+TokenizerName = Annotated[
+    str | None, typer.Option(metavar="spaces|words|spacy:xx", help="How lines become tokens; by default spaces.")
+]
+VocabularyFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Words to predict: <S>, </S>, <UNK>, then by frequency; else it is built."),
+]
+VocabularySize = Annotated[
+    int | None, typer.Option(metavar="N", help="Words of a vocabulary that is built, with the three marks.")
+]
+Epochs = Annotated[float | None, typer.Option(metavar="N", help="Passes over the text.")]
+Steps = Annotated[int | None, typer.Option(metavar="N", help="Instead of --epochs: updates.")]
+Minutes = Annotated[float | None, typer.Option(metavar="N", help="Instead of --epochs: time.")]
+BatchTokens = Annotated[int | None, typer.Option(metavar="N", help="Tokens of a batch, over all processes.")]
+Accumulate = Annotated[int | None, typer.Option(metavar="N", help="Batches whose gradients make one update.")]
+LossKind = Annotated[
+    Literal["full", "sampled", "adaptive"] | None, typer.Option(help="Softmax: over all words, a sample, or in tiers.")
+]
+Samples = Annotated[int | None, typer.Option("--n-samples", metavar="N", help="Words of a sample.")]
+Dropout = Annotated[float | None, typer.Option(metavar="P", help="Share of numbers dropped.")]
+Optimiser = Annotated[Literal["adam", "adagrad"] | None, typer.Option(help="Published: adagrad.")]
+LearningRate = Annotated[float | None, typer.Option(metavar="X", help="At its highest.")]
+WarmUp = Annotated[int | None, typer.Option(metavar="STEPS", help="Until the learning rate is at its highest.")]
+Decay = Annotated[Literal["none", "linear", "cosine"] | None, typer.Option(help="How the learning rate falls.")]
+Clip = Annotated[float | None, typer.Option(metavar="X", help="Longest gradient.")]
+LossScale = Annotated[float | None, typer.Option(metavar="X", hidden=True)]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Of all random numbers.")]
+MaxSentence = Annotated[int | None, typer.Option(metavar="N", help="Longer sentences are cut into pieces.")]
+EncodingErrors = Annotated[
+    Literal["strict", "replace", "ignore"] | None, typer.Option(help="What to do about bytes that are not UTF-8.")
+]
+HeldoutEvery = Annotated[int | None, typer.Option(metavar="STEPS", help="Between two looks at the held-out text.")]
+CheckpointEvery = Annotated[int | None, typer.Option(metavar="STEPS", help="Between two checkpoints.")]
+LogEvery = Annotated[int | None, typer.Option(metavar="STEPS", help="Between two lines of metrics.jsonl.")]
+Precision = Annotated[
+    Literal["auto", "float32", "bfloat16"] | None,
+    typer.Option(help="Of matrix products; auto is bfloat16 on GPUs that have it."),
+]
+Device = Annotated[
+    str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1; by default a GPU where there is one.")
+]
+Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads of the CPU; by default all.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint; begin if there is none.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in the folder.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only warnings and errors.")]
+
+_LINE_SECONDS, _BAR_SECONDS = 10.0, 0.2
+
+
+def absolute(path: str | None) -> str | None:
+    """Where a path leads from anywhere: a run may be resumed from another folder."""
+    return str(Path(path).expanduser().absolute()) if path is not None else None
+
+
+def absolutes(paths: list[str] | None) -> tuple[str, ...] | None:
+    """The same of many."""
+    return tuple(str(absolute(path)) for path in paths) if paths else None
+
+
+def command() -> str:
+    """The command as it was typed, but for the program's own path."""
+    return shlex.join(["elmo", *sys.argv[1:]])
+
+
+def follow(run: Run, *, quiet: bool) -> None:
+    """Make the steps of a run and show them. SIGTERM and Ctrl-C end it with a checkpoint after the present step."""
+    from elmokit.cli import Terminated
+
+    first = run.processes.is_first
+    for fault in run.faults:
+        typer.echo(f"elmo: warning: {fault}; going on from the checkpoint before it", err=True)
+    if first and not quiet:
+        typer.echo(_heading(run), err=True)
+        if find_spec("tensorboard") is None:
+            typer.echo("metrics.jsonl only; for TensorBoard as well: pip install 'elmokit[pretrain]'", err=True)
+    began = run.state.step
+    with _signals() as caught, _display(run, quiet=quiet or not first) as show:
+        for event in run.go(lambda: bool(caught)):
+            show(event)
+    state = run.state
+    if state.done < 1:
+        if not first:
+            raise typer.Exit(143)
+        kind = KeyboardInterrupt if signal.SIGINT in caught else Terminated
+        raise kind(f"stopped after step {state.step:,}; go on with --resume")
+    if first and not quiet:
+        typer.echo(_summary(run, was_complete=state.step == began), err=True)
+
+
+def warn_of_overlap(settings: TrainingSettings) -> None:
+    """Say how many held-out sentences are also trained on."""
+    from elmokit.pretrain.corpus import overlap
+    from elmokit.pretrain.run import corpus_of
+
+    if settings.heldout is not None and (n := overlap(corpus_of(settings), settings.heldout)):
+        typer.echo(
+            f"elmo: warning: {settings.heldout}: {n:,} of its sentences are also in the training text; its perplexity "
+            "will be too low",
+            err=True,
+        )
+
+
+@contextmanager
+def counting(*, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """A function to call with the fraction of the text whose words are counted."""
+    shown = time.monotonic()
+    is_terminal = sys.stderr.isatty()
+
+    def show(done: float) -> None:
+        nonlocal shown
+        if not quiet and time.monotonic() - shown >= (_BAR_SECONDS if is_terminal else _LINE_SECONDS):
+            shown = time.monotonic()
+            _clear(is_terminal)
+            typer.echo(f"{done:6.1%}  counting words", err=True, nl=not is_terminal)
+
+    yield show
+    _clear(is_terminal and not quiet)
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Collects signals to end; a second one has its usual effect."""
+    caught: list[int] = []
+    usual = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        caught.append(number)
+        signal.signal(number, usual[signal.Signals(number)])
+
+    for number in usual:
+        signal.signal(number, note)
+    try:
+        yield caught
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _display(run: Run, *, quiet: bool) -> Iterator[Callable[[Step | Look], None]]:
+    """A function to call with every event: a line on a terminal that changes, else one every ten seconds."""
+    if quiet:
+        yield lambda _: None
+        return
+    from elmokit.pretrain.run import Look
+
+    started = shown = time.monotonic()
+    before = run.state.done
+    is_terminal = sys.stderr.isatty()
+
+    def show(event: Step | Look) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if isinstance(event, Look):
+            _clear(is_terminal)
+            typer.echo(_look_lines(event), err=True)
+        elif now - shown >= (_BAR_SECONDS if is_terminal else _LINE_SECONDS):
+            shown = now
+            _clear(is_terminal)
+            left = (now - started) * (1 - event.done) / max(1e-9, event.done - before)
+            typer.echo(_step_line(event, left), err=True, nl=not is_terminal)
+
+    try:
+        yield show
+    finally:
+        _clear(is_terminal)
+
+
+def _clear(is_terminal: bool) -> None:
+    if is_terminal:
+        typer.echo("\r\x1b[2K", err=True, nl=False)
+
+
+def _step_line(step: Step, left: float) -> str:
+    return (
+        f"{step.done:6.1%}  step {step.step:,}  epoch {step.epoch:.2f}  loss {step.loss:.3f}  "
+        f"perplexity {step.perplexity:,.1f}  {step.tokens_per_second:,.0f} tokens/s  {_clock(left)} left"
+    )
+
+
+def _look_lines(look: Look) -> str:
+    figures = look.perplexity
+    lines = [
+        f"step {look.step:,}: held-out perplexity {figures.mean:,.2f} (forward {figures.forward:,.2f}, backward "
+        f"{figures.backward:,.2f}, {figures.out_of_vocabulary:.1%} unknown words){', the best' if look.is_best else ''}"
+    ]
+    return "\n".join([*lines, f"  {look.sample}"] if look.sample else lines)
+
+
+def _heading(run: Run) -> str:
+    state = run.state
+    n = sum(p.numel() for p in state.bilm.parameters())
+    place = f"from step {state.step:,}" if state.step else "from the start"
+    return (
+        f"{run.folder}: {n / 1e6:.1f} M parameters, {len(state.vocabulary):,} words to predict, "
+        f"{len(run.corpus.files):,} file(s) of text, {place}"
+    )
+
+
+def _summary(run: Run, *, was_complete: bool) -> str:
+    state = run.state
+    if was_complete:
+        return f"{run.folder}: was complete already, after step {state.step:,}"
+    best = f"; held-out perplexity {state.best['mean']:,.2f} at step {state.best['step']:,}" if state.best else ""
+    cut = f"; {state.position.long_sentences:,} long sentence(s) cut" if state.position.long_sentences else ""
+    return f"{run.folder}: {state.step:,} steps, {state.tokens:,} tokens in {_clock(state.seconds)}{best}{cut}"
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=round(min(seconds, 1e8))))

@@ -1,0 +1,134 @@
+"""One run on many processes: each takes a share of every batch, and all make the same step.
+
+`torchrun` starts the processes and tells each its number; without it there is one. The first process reads checkpoints
+and writes everything; the others get what they need from it, so they need the text but not the folder of the run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
+from torch.distributed.rendezvous import rendezvous
+from torch.nn.parallel import DistributedDataParallel
+
+from elmokit.errors import ConfigError
+from elmokit.pretrain.checkpoint import Checkpoint
+
+PATIENCE = timedelta(hours=1)  # the others wait while the first one counts words or reads the held-out text
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The processes of a run, as one of them sees them."""
+
+    rank: int = 0  # its number
+    world: int = 1  # how many there are
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the one that writes."""
+        return self.rank == 0
+
+    def total(self, *values: float) -> list[float]:
+        """The sum of each value over all processes."""
+        if self.world == 1:
+            return list(values)
+        sums = torch.tensor(values, dtype=torch.double, device=self.device)
+        distributed.all_reduce(sums)
+        return sums.tolist()  # type: ignore[no-any-return]
+
+    def share(self, checkpoint: Checkpoint | None) -> Checkpoint:
+        """The checkpoint that the first process has, on all of them."""
+        if self.world == 1:
+            assert checkpoint is not None
+            return checkpoint
+        described = None
+        if checkpoint is not None:
+            described = checkpoint.record, {k: (tuple(t.shape), t.dtype) for k, t in checkpoint.tensors.items()}
+        box = [described]
+        distributed.broadcast_object_list(box, src=0, device=self.device)
+        assert box[0] is not None
+        record, shapes = box[0]
+        tensors: dict[str, Tensor] = {}
+        for name, (shape, dtype) in shapes.items():
+            here = None if checkpoint is None else checkpoint.tensors[name].to(self.device)
+            tensors[name] = torch.empty(shape, dtype=dtype, device=self.device) if here is None else here
+            distributed.broadcast(tensors[name], src=0)
+        return Checkpoint(record, {name: tensor.cpu() for name, tensor in tensors.items()})
+
+    def wrap(self, module: nn.Module, *, all_used: bool) -> nn.Module:
+        """A module whose backward pass averages gradients over the processes; `all_used`: those of all parameters."""
+        if self.world == 1:
+            return module
+        return DistributedDataParallel(module, find_unused_parameters=not all_used)
+
+
+def on_its_own(module: nn.Module) -> AbstractContextManager[None]:
+    """Within, a wrapped module adds up gradients without averaging them over the processes yet."""
+    if isinstance(module, DistributedDataParallel):
+        return module.no_sync()  # type: ignore[no-any-return]
+    return nullcontext()
+
+
+@contextmanager
+def joined(device: str | None = None) -> Iterator[Processes]:
+    """Meet the other processes that `torchrun` has started, if it has; part at the end.
+
+    device: "cpu", "cuda", "cuda:1", ...; None is a GPU for each process where there are any, else the CPU.
+    """
+    try:
+        rank, world, local = (
+            int(os.environ.get(name, other)) for name, other in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0))
+        )
+    except ValueError:
+        raise ConfigError("RANK, WORLD_SIZE, LOCAL_RANK: expected numbers, as torchrun sets them") from None
+    chosen = _device(device, local, world)
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
+        torch.set_float32_matmul_precision("high")  # TF32 in what is not bfloat16
+    if world == 1:
+        yield Processes(device=chosen)
+        return
+    backend = "nccl" if chosen.type == "cuda" else "gloo"
+    distributed.init_process_group(backend, store=_store(), rank=rank, world_size=world, timeout=PATIENCE)
+    try:
+        yield Processes(rank, world, chosen)
+    finally:
+        distributed.destroy_process_group()
+
+
+def _store() -> Store | None:
+    """Where the processes find each other's addresses, if not where torch looks by itself.
+
+    On a single machine torchrun keeps one store over all restarts, and processes that it has started again would find
+    the addresses of those that are gone (pytorch/pytorch#135712). Of several machines each counts its own restarts.
+    """
+    environment = os.environ.get
+    if environment("TORCHELASTIC_USE_AGENT_STORE") != "True" or environment("GROUP_WORLD_SIZE") != "1":
+        return None
+    store, _, _ = next(rendezvous("env://", timeout=PATIENCE))
+    return PrefixStore(f"attempt {environment('TORCHELASTIC_RESTART_COUNT')}", store)
+
+
+def _device(name: str | None, local: int, world: int) -> torch.device:
+    try:
+        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+        if device.type == "cuda":
+            if device.index is None:
+                device = torch.device("cuda", local if world > 1 else 0)
+            if device.index >= torch.cuda.device_count():
+                raise ConfigError(
+                    f"--device: expected one of {torch.cuda.device_count()} GPUs, found {device}; start fewer "
+                    "processes on this machine, or use --device cpu"
+                )
+    except RuntimeError:
+        raise ConfigError(f"--device: expected cpu, cuda, cuda:1 or mps, found {name!r}") from None
+    return device

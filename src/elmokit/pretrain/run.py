@@ -1,0 +1,186 @@
+"""A training run in a folder: checkpoints, metrics, held-out perplexity, and the model that it is for."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from elmokit.config import ModelConfig
+from elmokit.errors import ConfigError, InputError, OutputError
+from elmokit.pretrain import checkpoint
+from elmokit.pretrain.checkpoint import Checkpoint
+from elmokit.pretrain.corpus import Corpus
+from elmokit.pretrain.distributed import Processes
+from elmokit.pretrain.export import export
+from elmokit.pretrain.loop import Step, train
+from elmokit.pretrain.metrics import Metrics
+from elmokit.pretrain.perplexity import Perplexity, perplexity
+from elmokit.pretrain.predictions import sample
+from elmokit.pretrain.settings import TrainingSettings
+from elmokit.pretrain.state import TrainingState
+from elmokit.pretrain.vocabulary import build_vocabulary, check_vocabulary
+from elmokit.text.lines import read_lines
+from elmokit.text.vocabulary import Vocabulary
+
+CHECKPOINTS = "checkpoints"
+
+
+@dataclass(frozen=True)
+class Look:
+    """A look at the held-out text."""
+
+    step: int
+    perplexity: Perplexity
+    is_best: bool  # the lowest so far
+    sample: str  # how a held-out sentence would go on
+
+
+class Run:
+    """A run that `open_run` has begun or taken up; `go` makes its steps."""
+
+    def __init__(self, folder: Path, state: TrainingState, processes: Processes, *, faults: list[str]) -> None:
+        self.folder, self.state, self.processes = folder, state, processes
+        self.faults = faults  # of checkpoints that were passed over
+        self.corpus = corpus_of(state.settings)
+
+    def go(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Step | Look]:
+        """Train to the end, or until asked to stop; everything worth keeping is kept on the way."""
+        if not self.processes.is_first:
+            yield from train(self.state, self.corpus, processes=self.processes, stop=stop)
+            return
+        settings = self.state.settings
+        with Metrics(self.folder, self.state.step) as metrics:
+            for step in train(self.state, self.corpus, processes=self.processes, stop=stop):
+                if step.step % settings.log_every == 0 or step.is_last:
+                    values = asdict(step)
+                    metrics.write("step", values.pop("step"), {k: v for k, v in values.items() if k != "stopped"})
+                yield step
+                look = None
+                if settings.heldout and (step.step % settings.heldout_every == 0 or step.is_last):
+                    look = self._look()
+                    metrics.write("heldout", look.step, figures_of(look.perplexity))
+                is_due = step.step % settings.checkpoint_every == 0 or step.is_last or step.stopped
+                if is_due or (look and look.is_best):
+                    self._save()
+                if look:
+                    yield look
+        if self.state.done >= 1:
+            self._export_best()
+
+    def _look(self) -> Look:
+        state, settings = self.state, self.state.settings
+        assert settings.heldout is not None
+        figures = heldout_perplexity(state, settings)
+        value = figures.geometric_mean
+        is_best = state.best is None or value < state.best["geometric_mean"]
+        if is_best:
+            state.best = {"step": state.step, **figures_of(figures)}
+        return Look(state.step, figures, is_best, sample(state, Path(settings.heldout), state.step))
+
+    def _save(self) -> None:
+        folder, best = self.folder / CHECKPOINTS, self.state.best
+        checkpoint.write(self.state.to_checkpoint(), folder)
+        checkpoint.prune(folder, int(best["step"]) if best else None)
+        if best is None or best["step"] == self.state.step:
+            export(self.state, self.folder)
+
+    def _export_best(self) -> None:
+        """At the end: the best weights, even if the process that should have exported them was killed."""
+        state, best = self.state, self.state.best
+        if best is not None and best["step"] != state.step:
+            kept = checkpoint.read(checkpoint.path_of(self.folder / CHECKPOINTS, int(best["step"])))
+            state = TrainingState.from_checkpoint(kept)
+        export(state, self.folder)
+
+
+def open_run(
+    folder: Path,
+    processes: Processes,
+    begin: Callable[[], TrainingState],
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    given: dict[str, Any] | None = None,
+) -> Run:
+    """Begin a run in a folder, or take it up.
+
+    begin: makes the state of a new run; only the first process calls it. With `resume` it is called only where there is
+        no run yet, so that one command both begins and goes on. given: settings that the user asked for, to compare.
+    """
+    kept: Checkpoint | None = None
+    faults: list[str] = []
+    if processes.is_first:
+        if not resume:
+            make_room(folder, overwrite=overwrite)
+        kept, faults = checkpoint.latest(folder / CHECKPOINTS)
+        if kept is None:
+            state = begin()
+            state.notes["processes"] = processes.world
+            kept = state.to_checkpoint()
+            checkpoint.write(kept, folder / CHECKPOINTS)
+        else:
+            settings = TrainingSettings.from_json(kept.record["settings"]).resumed(**(given or {}))
+            kept = replace(kept, record={**kept.record, "settings": asdict(settings)})
+    state = TrainingState.from_checkpoint(processes.share(kept), processes.device)
+    if processes.is_first and state.settings.heldout is not None:
+        _require_text(state.settings.heldout)  # now, and not when an hour is over
+    return Run(folder, state, processes, faults=faults)
+
+
+def new_state(config: ModelConfig, settings: TrainingSettings, progress: Callable[[float], None]) -> TrainingState:
+    """Random weights, and the vocabulary: read, or made of the words of the text."""
+    if config.char_cnn is None or config.char_cnn.alphabet != "bytes" or config.n_words:
+        raise ConfigError("--options: expected a model that reads the bytes of words, found another")
+    # every sentence is trained from state zero, and so it should be read
+    return TrainingState.begin(replace(config, state="reset"), settings, vocabulary_of(settings, progress))
+
+
+def vocabulary_of(settings: TrainingSettings, progress: Callable[[float], None]) -> Vocabulary:
+    """The words to predict: those of a file, or the most frequent of the text, which is then read for it."""
+    if settings.vocabulary is None:
+        return build_vocabulary(corpus_of(settings), settings.vocabulary_size, progress=progress)
+    vocabulary = Vocabulary.from_file(settings.vocabulary)
+    check_vocabulary(vocabulary)
+    return vocabulary
+
+
+def corpus_of(settings: TrainingSettings) -> Corpus:
+    """The text that the settings name."""
+    if not settings.train:
+        raise ConfigError("--train: expected files of text, found none")
+    return Corpus(
+        settings.train, tokenizer=settings.tokenizer, encoding_errors=settings.encoding_errors,
+        max_sentence=settings.max_sentence,
+    )  # fmt: skip
+
+
+def heldout_perplexity(state: TrainingState, settings: TrainingSettings) -> Perplexity:
+    """The perplexity of the held-out text that the settings name."""
+    assert settings.heldout is not None
+    lines = read_lines(settings.heldout, encoding_errors=settings.encoding_errors)
+    return perplexity(state.model(), lines, tokenizer=settings.tokenizer, head=state.head)
+
+
+def make_room(folder: Path, *, overwrite: bool) -> None:
+    """See that a folder can take a new run: there is none, or with `overwrite` an old run, which is deleted."""
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    if not (folder / CHECKPOINTS).is_dir():
+        raise OutputError(f"{folder}: expected an empty folder or none, found other files; choose another name")
+    if not overwrite:
+        raise OutputError(f"{folder}: has a run already; go on with --resume, or replace it with --overwrite")
+    shutil.rmtree(folder)
+
+
+def _require_text(heldout: str) -> None:
+    if not any(line.strip() for line in read_lines(heldout, encoding_errors="replace")):
+        raise InputError(f"{heldout}: expected held-out sentences, found none; check --heldout")
+
+
+def figures_of(perplexity: Perplexity) -> dict[str, float]:
+    """What metrics, checkpoints and cards keep of a perplexity."""
+    names = ("forward", "backward", "mean", "geometric_mean", "out_of_vocabulary")
+    return {name: getattr(perplexity, name) for name in names}

@@ -1,0 +1,161 @@
+"""All that changes while a model is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from elmokit.config import ModelConfig
+from elmokit.nn.bilm import BiLM
+from elmokit.nn.initialise import initialise
+from elmokit.nn.softmax import AdaptiveHead, SoftmaxHead
+from elmokit.pretrain.checkpoint import Checkpoint
+from elmokit.pretrain.corpus import Position
+from elmokit.pretrain.settings import TrainingSettings
+from elmokit.text.vocabulary import Vocabulary
+from elmokit.weights.model import Model
+
+Head = SoftmaxHead | AdaptiveHead
+
+
+@dataclass
+class TrainingState:
+    """A model in training, with how far it has come. Between two steps it can be put into a checkpoint and back."""
+
+    config: ModelConfig
+    settings: TrainingSettings
+    vocabulary: Vocabulary
+    bilm: BiLM
+    head: Head
+    optimiser: torch.optim.Optimizer
+    step: int = 0  # updates done
+    tokens: int = 0  # read, predictions per direction
+    seconds: float = 0.0  # of training, over all resumptions
+    epochs: float = 0.0  # passes over the text, as 1.25
+    position: Position = field(default_factory=Position)  # in the text
+    smoothed: float | None = None  # running mean of the loss
+    lowest: float | None = None  # the lowest that it was
+    best: dict[str, float] | None = None  # the step with the lowest held-out perplexity, and that
+    notes: dict[str, Any] = field(default_factory=dict)  # where the run came from: command, preset, parent
+
+    @classmethod
+    def begin(
+        cls,
+        config: ModelConfig,
+        settings: TrainingSettings,
+        vocabulary: Vocabulary,
+        *,
+        bilm: BiLM | None = None,
+        softmax: tuple[Tensor, Tensor] | None = None,
+        device: torch.device | str = "cpu",
+    ) -> TrainingState:
+        """A run before its first step: from random weights, or from those of a model, which are copied."""
+        fresh = BiLM(config=config)
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(settings.seed)
+            initialise(fresh)
+            head = _new_head(config, settings, len(vocabulary))  # tiers are born with random weights
+            if isinstance(head, SoftmaxHead):
+                head.initialise()
+        if bilm is not None:
+            fresh.load_state_dict(bilm.state_dict())
+        if softmax is not None:
+            head.load_state_dict({"weight": softmax[0], "bias": softmax[1]})
+        return cls._around(config, settings, vocabulary, fresh.to(device), head.to(device))
+
+    @classmethod
+    def _around(
+        cls, config: ModelConfig, settings: TrainingSettings, vocabulary: Vocabulary, bilm: BiLM, head: Head
+    ) -> TrainingState:
+        bilm.requires_grad_(not settings.frozen).dropout = settings.dropout
+        parameters = [p for p in (*bilm.parameters(), *head.parameters()) if p.requires_grad]
+        return cls(config, settings, vocabulary, bilm, head, _new_optimiser(parameters, settings))
+
+    @property
+    def done(self) -> float:
+        """The fraction of the run that is over."""
+        settings = self.settings
+        if settings.steps is not None:
+            return self.step / settings.steps
+        if settings.minutes is not None:
+            return self.seconds / (60 * settings.minutes)
+        return (self.epochs + 1e-9) / cast(float, settings.epochs)  # a sum of parts of 1 may fall short of 1
+
+    def model(self) -> Model:
+        """The model as it is now, sharing its weights. Tiers of an adaptive softmax are not part of it."""
+        head = self.head
+        softmax = (lambda: (head.weight.detach(), head.bias.detach())) if isinstance(head, SoftmaxHead) else None
+        return Model(config=self.config, bilm=self.bilm, vocabulary=self.vocabulary.words, read_softmax=softmax)
+
+    def to_checkpoint(self) -> Checkpoint:
+        """What it takes to go on. Random numbers need no state: those of a step follow from the seed and the step."""
+        names = {id(p): name for name, p in self._named_parameters()}
+        optimiser = {
+            f"optimiser.{key}.{names[id(p)]}": value
+            for p, kept in self.optimiser.state.items()
+            for key, value in kept.items()
+        }
+        words = "\n".join(self.vocabulary.words).encode("utf-8", "surrogatepass")
+        record = {
+            "settings": asdict(self.settings), "options": self.config.to_options(), "position": asdict(self.position),
+            "step": self.step, "tokens": self.tokens, "seconds": self.seconds, "epochs": self.epochs,
+            "smoothed": self.smoothed, "lowest": self.lowest, "best": self.best, "notes": self.notes,
+        }  # fmt: skip
+        return Checkpoint(
+            record,
+            {
+                **{name: p.detach() for name, p in self._named_parameters()},
+                **optimiser,
+                "vocabulary": torch.from_numpy(np.frombuffer(words, dtype=np.uint8).copy()),
+            },
+        )
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, device: torch.device | str = "cpu") -> TrainingState:
+        """The run as it was; its tensors are taken over."""
+        record, tensors = checkpoint.record, {name: t.to(device) for name, t in checkpoint.tensors.items()}
+        config = ModelConfig.from_options(record["options"])
+        settings = TrainingSettings.from_json(record["settings"])
+        words = checkpoint.tensors["vocabulary"].numpy().tobytes().decode("utf-8", "surrogatepass").split("\n")
+        with torch.device("meta"):
+            bilm, head = BiLM(config=config), _new_head(config, settings, len(words))
+        for prefix, module in (("bilm", bilm), ("head", head)):
+            part = {name: tensors[f"{prefix}.{name}"] for name in module.state_dict()}
+            module.load_state_dict(part, assign=True)
+        state = cls._around(config, settings, Vocabulary(words), bilm, head)
+        for name, p in state._named_parameters():
+            kept = {
+                key.split(".")[1]: t
+                for key, t in tensors.items()
+                if key.endswith(f".{name}") and key.startswith("optimiser.")
+            }
+            if kept:
+                state.optimiser.state[p] = kept
+        for name in ("step", "tokens", "seconds", "epochs", "smoothed", "lowest", "best", "notes"):
+            setattr(state, name, record[name])
+        state.position = Position(**record["position"])
+        return state
+
+    def _named_parameters(self) -> Iterable[tuple[str, nn.Parameter]]:
+        for prefix, module in (("bilm", self.bilm), ("head", self.head)):
+            for name, parameter in module.named_parameters():
+                yield f"{prefix}.{name}", parameter
+
+
+def _new_head(config: ModelConfig, settings: TrainingSettings, n_words: int) -> Head:
+    dim = config.lstm.projection_dim
+    if settings.loss == "adaptive":
+        return AdaptiveHead(n_words=n_words, dim=dim)
+    # of a sample, Adagrad updates the rows that it used; Adam would have to move them all
+    return SoftmaxHead(n_words=n_words, dim=dim, sparse=settings.loss == "sampled" and settings.optimiser == "adagrad")
+
+
+def _new_optimiser(parameters: list[nn.Parameter], settings: TrainingSettings) -> torch.optim.Optimizer:
+    if settings.optimiser == "adagrad":
+        return torch.optim.Adagrad(parameters, lr=settings.learning_rate, initial_accumulator_value=1.0, eps=0.0)
+    return torch.optim.Adam(parameters, lr=settings.learning_rate, betas=(0.9, 0.99), fused=True)

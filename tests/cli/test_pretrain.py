@@ -1,0 +1,243 @@
+"""`elmo pretrain` and `elmo finetune` from the outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import synthetic
+from typer.testing import CliRunner, Result
+
+import elmokit
+from elmokit import weights
+from elmokit.cli import app
+from elmokit.pretrain.perplexity import perplexity
+from elmokit.text.lines import read_lines
+
+ENVIRONMENT = {
+    **os.environ, "PYTHONPATH": str(Path(elmokit.__file__).parents[1].resolve()), "OMP_NUM_THREADS": "1",
+}  # fmt: skip
+TINY = ["--preset", "tiny", "--batch-tokens", "60", "--steps", "30", "--heldout-every", "10", "--checkpoint-every", "3"]
+
+
+@pytest.fixture(autouse=True)
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    synthetic.write(tmp_path / "train.txt", 150)
+    synthetic.write(tmp_path / "dev.txt", 20, seed=1)
+
+
+def elmo(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def pretrain(*arguments: str) -> Result:
+    result = elmo("pretrain", "--train", "train.txt", "--heldout", "dev.txt", *TINY, "--threads", "1", *arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def fails(*arguments: str) -> str:
+    """The one line that a command leaves on standard error when it cannot do its work."""
+    result = elmo("pretrain", *arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("elmo: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "elmokit", "pretrain", "--threads", "1", *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+
+
+def model_files(folder: str) -> dict[str, bytes]:
+    names = ("options.json", "weights.safetensors", "softmax.safetensors", "vocabulary.txt")
+    return {name: Path(folder, name).read_bytes() for name in names}
+
+
+def wait_for_step(process: subprocess.Popen[str], step: int, folder: str = "run") -> None:
+    def newest() -> int:
+        return max((int(path.name[5:14]) for path in Path(folder, "checkpoints").glob("step-*")), default=-1)
+
+    while process.poll() is None and newest() < step:
+        time.sleep(0.002)
+
+
+# ---- what comes out
+
+
+def test_tiny_beats_a_unigram_model_in_under_a_minute() -> None:
+    where = str(synthetic.write(Path("train.txt"), 1000))
+    started = time.monotonic()
+    result = elmo(
+        "pretrain", "--train", where, "--heldout", "dev.txt", "-o", "run", "--preset", "tiny", "--steps", "120"
+    )
+    assert result.exit_code == 0, result.output
+    assert time.monotonic() - started < 60
+    found = perplexity(weights.load("run"), read_lines("dev.txt"))
+    unigram = synthetic.unigram_perplexity(Path(where), Path("dev.txt"))
+    assert max(found.forward, found.backward) < unigram / 2
+    assert re.search(r"run: 120 steps, [\d,]+ tokens in .*; held-out perplexity [\d.]+ at step", result.stderr)
+    assert re.search(r"step 100: held-out perplexity .* the best\n  .+ \.\.\. \S+, ", result.stderr)
+
+
+def test_quiet_says_nothing() -> None:
+    result = elmo("pretrain", "--train", "train.txt", "-o", "run", "--preset", "tiny", "--steps", "2", "--quiet")
+    assert result.exit_code == 0 and result.output == ""
+
+
+def test_raw_text_patterns_and_compressed_files(tmp_path: Path) -> None:
+    import lzma
+
+    for k in range(3):
+        with lzma.open(f"part-{k}.txt.xz", "wt") as file:
+            file.write("It's the cat. (Yes!)\nThe dog can't run, either.\n" * 10)
+    result = elmo("pretrain", "--train", "part-*.xz", "-o", "run", "--preset", "tiny", "--steps", "2", "--tokenize")
+    assert result.exit_code == 0, result.output
+    words = Path("run", "vocabulary.txt").read_text().splitlines()
+    assert words[:3] == ["<S>", "</S>", "<UNK>"]
+    assert {"'s", "n't", "("} <= set(words)
+    assert (Path("run") / "weights.safetensors").exists()  # without a held-out text the last weights are the model
+
+
+def test_a_shape_of_ones_own() -> None:
+    options = synthetic.CONFIG.to_options()
+    del options["elmokit"]
+    Path("options.json").write_text(json.dumps(options))
+    pretrain("-o", "run", "--options", "options.json", "--steps", "2")
+    model = weights.load("run")
+    assert model.config.lstm == synthetic.CONFIG.lstm and model.config.state == "reset"
+
+
+# ---- going on
+
+
+def test_killed_at_any_moment_it_ends_with_the_same_weights() -> None:
+    pretrain("-o", "whole")
+    arguments = ["--train", "train.txt", "--heldout", "dev.txt", *TINY, "-o", "run", "--resume"]
+    rng = random.Random(0)
+    for step in (0, 7, 19):
+        process = start(*arguments)
+        wait_for_step(process, step)
+        time.sleep(rng.random() * 0.1)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    process = start("-o", "run", "--resume")  # all else is remembered
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert re.search(r"from step [1-9]", errors)
+    assert model_files("run") == model_files("whole")
+
+
+def test_terminated_it_makes_a_checkpoint_first() -> None:
+    pretrain("-o", "whole")
+    process = start("--train", "train.txt", "--heldout", "dev.txt", *TINY, "--checkpoint-every", "1000", "-o", "run")
+    wait_for_step(process, 10)  # the first look at the held-out text, so that signals are heeded
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate()
+    assert process.returncode == 143
+    found = re.search(r"elmo: stopped after step (\d+); go on with --resume\n$", errors)
+    assert found
+    assert Path("run", "checkpoints", f"step-{int(found[1]):09d}.safetensors").exists()
+    again = start("-o", "run", "--resume")
+    again.communicate()
+    assert again.returncode == 0
+    assert model_files("run") == model_files("whole")
+
+
+def test_a_checkpoint_cut_short_is_passed_over() -> None:
+    pretrain("-o", "run", "--steps", "5")
+    newest = Path("run", "checkpoints", "step-000000005.safetensors")
+    os.truncate(newest, newest.stat().st_size // 2)
+    result = elmo("pretrain", "-o", "run", "--resume", "--steps", "6")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"warning: .*step-000000005.* damaged .*; going on from the checkpoint before it", result.stderr)
+    assert "from step 3" in result.stderr
+
+
+def test_a_resume_with_other_flags_names_them() -> None:
+    pretrain("-o", "run", "--steps", "2")
+    line = fails("-o", "run", "--resume", "--seed", "4", "--preset", "base", "--train", "dev.txt")
+    for part in ("--seed 0 in the run, 4 now", "--preset tiny in the run, base now", "--train ("):
+        assert part in line
+    result = elmo("pretrain", "-o", "run", "--resume")
+    assert result.exit_code == 0 and "was complete already, after step 2" in result.stderr
+
+
+# ---- what goes wrong
+
+
+def test_nothing_to_read(tmp_path: Path) -> None:
+    assert "--train: expected files of text, found none" in fails("-o", "run")
+    assert "--train: expected files of text, found none" in fails("-o", "run", "--resume")
+    assert "expected one text file or more" in fails("-o", "run", "--train", "missing-*.txt")
+    Path("empty.txt").write_text("\n \n")
+    assert "expected words, found none" in fails("-o", "run", "--train", "empty.txt")
+    assert "dev2.txt: expected a readable text file" in fails(
+        "-o", "run", "--train", "train.txt", "--heldout", "dev2.txt"
+    )
+    assert not Path("run", "weights.safetensors").exists()
+
+
+def test_a_vocabulary_without_the_marks() -> None:
+    Path("words.txt").write_text("the\ncat\n")
+    line = fails("-o", "run", "--train", "train.txt", "--vocabulary", "words.txt")
+    assert "expected <S> in the first three lines" in line
+
+
+def test_a_heldout_text_that_overlaps() -> None:
+    Path("dev.txt").write_text("the unheard of\n" + Path("train.txt").read_text().splitlines(keepends=True)[3])
+    assert "dev.txt: 1 of its sentences are also in the training text" in pretrain("-o", "run", "--steps", "2").stderr
+
+
+def test_a_run_in_the_way() -> None:
+    pretrain("-o", "run", "--steps", "2")
+    assert "go on with --resume, or replace it with --overwrite" in fails("--train", "train.txt", "-o", "run")
+    pretrain("-o", "run", "--steps", "2", "--overwrite")
+
+
+def test_flags_are_checked() -> None:
+    assert "--dropout: expected 0 to less than 1, found 1.5" in fails(
+        "--train", "train.txt", "-o", "r", "--dropout", "1.5"
+    )
+    assert "--epochs and --steps" in fails("--train", "train.txt", "-o", "r", "--steps", "3", "--epochs", "2")
+    assert "--device: expected" in fails("--train", "train.txt", "-o", "r", "--device", "abacus")
+
+
+def test_help_shows_an_example() -> None:
+    result = elmo("pretrain", "--help")
+    assert "elmo pretrain --train 'corpus/*.txt.xz' --heldout dev.txt -o run/" in " ".join(result.output.split())
+
+
+# ---- fine-tuning
+
+
+def test_finetune_prints_the_perplexity_before_and_after() -> None:
+    pretrain("-o", "run")
+    synthetic.write(Path("domain.txt"), 100, seed=5)
+    result = elmo(
+        "finetune", "run", "--train", "domain.txt", "--heldout", "dev.txt", "-o", "domain", "--batch-tokens", "100",
+        "--learning-rate", "0.01", "--steps", "10", "--heldout-every", "5",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    before = re.search(r"^held-out perplexity before: ([\d.]+)$", result.stderr, re.MULTILINE)
+    after = re.search(r"^domain: 10 steps, .*; held-out perplexity ([\d.]+) at step", result.stderr, re.MULTILINE)
+    assert before and after and float(after[1]) < float(before[1])
+    again = elmo("finetune", "run", "-o", "domain", "--resume")
+    assert again.exit_code == 0 and "was complete already" in again.stderr
+
+
+def test_finetune_says_what_is_wrong() -> None:
+    result = elmo("finetune", "missing", "--train", "train.txt", "-o", "domain")
+    assert result.exit_code == 2 and "missing: expected a model file or folder" in result.stderr
+    pretrain("-o", "run", "--steps", "2")
+    assert elmo("finetune", "run", "-o", "domain").stderr == "elmo: --train: expected files of text, found none\n"

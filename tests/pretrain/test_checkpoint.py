@@ -1,0 +1,295 @@
+"""Checkpoints, and runs that go on from them."""
+
+from __future__ import annotations
+
+import json
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import synthetic
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from elmokit import weights
+from elmokit.errors import ConfigError, FormatError, InputError, OutputError
+from elmokit.pretrain import checkpoint
+from elmokit.pretrain.checkpoint import Checkpoint
+from elmokit.pretrain.corpus import Corpus
+from elmokit.pretrain.distributed import Processes
+from elmokit.pretrain.loop import Step, train
+from elmokit.pretrain.perplexity import perplexity
+from elmokit.pretrain.run import CHECKPOINTS, Look, Run, open_run
+from elmokit.pretrain.state import TrainingState
+from elmokit.text.lines import read_lines
+
+N_STEPS = 10
+KINDS = {
+    "adam, full, dropout": {"dropout": 0.3},
+    "adagrad, sampled": {"optimiser": "adagrad", "loss": "sampled", "learning_rate": 0.2, "loss_scale": 20.0},
+    "adam, adaptive, accumulated": {"loss": "adaptive", "accumulate": 2},
+    "epochs, cosine": {"steps": None, "epochs": 0.6, "decay": "cosine"},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return synthetic.write(tmp_path_factory.mktemp("text") / "train.txt", 120)
+
+
+@pytest.fixture(scope="module")
+def heldout(text: Path) -> Path:
+    return synthetic.write(text.with_name("dev.txt"), 20, seed=1)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def uninterrupted(request: pytest.FixtureRequest, text: Path) -> tuple[dict[str, object], Checkpoint]:
+    """Changes of the settings, and what a run with them ends with."""
+    changes: dict[str, object] = {"steps": N_STEPS} | KINDS[request.param]
+    state = synthetic.state(text, **changes)
+    for _ in train(state, Corpus(str(text))):
+        pass
+    return changes, state.to_checkpoint()
+
+
+def same(a: Checkpoint, b: Checkpoint) -> bool:
+    """All tensors bit by bit, and all counts but the clock."""
+    tensors = a.tensors.keys() == b.tensors.keys() and all(torch.equal(a.tensors[k], b.tensors[k]) for k in a.tensors)
+    one, two = (json.loads(json.dumps({**c.record, "seconds": 0, "notes": {}})) for c in (a, b))
+    return tensors and one == two
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(breaks=st.lists(st.integers(1, N_STEPS), min_size=1, max_size=3))
+def test_a_run_that_was_interrupted_ends_as_one_that_was_not(
+    tmp_path: Path, text: Path, uninterrupted: tuple[dict[str, object], Checkpoint], breaks: list[int]
+) -> None:
+    changes, expected = uninterrupted
+    state = synthetic.state(text, **changes)
+    for n in breaks:
+        for _ in islice(train(state, Corpus(str(text))), n):
+            pass
+        path = checkpoint.write(state.to_checkpoint(), tmp_path)
+        state = TrainingState.from_checkpoint(checkpoint.read(path))
+    for _ in train(state, Corpus(str(text))):
+        pass
+    assert same(state.to_checkpoint(), expected)
+
+
+# ---- files
+
+
+@pytest.fixture
+def kept(text: Path) -> Checkpoint:
+    state = synthetic.state(text)
+    for _ in islice(train(state, Corpus(str(text))), 2):
+        pass
+    return state.to_checkpoint()
+
+
+def test_what_is_written_is_read(tmp_path: Path, kept: Checkpoint) -> None:
+    path = checkpoint.write(kept, tmp_path / "new" / "folder")
+    again = checkpoint.read(path)
+    assert same(again, kept)
+    assert [p.name for p in path.parent.iterdir()] == ["step-000000002.safetensors"]
+    assert same(TrainingState.from_checkpoint(again).to_checkpoint(), kept)
+
+
+def at_step(kept: Checkpoint, step: int) -> Checkpoint:
+    return replace(kept, record={**kept.record, "step": step})
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit", "record", "empty", "other"])
+def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, kept: Checkpoint, damage: str) -> None:
+    checkpoint.write(at_step(kept, 5), tmp_path)
+    path = checkpoint.write(at_step(kept, 9), tmp_path)
+    content = bytearray(path.read_bytes())
+    if damage == "cut":
+        content = content[:-100]
+    elif damage == "bit":
+        content[-1000] ^= 1
+    elif damage == "record":  # in the JSON: the number of tokens
+        place = content.index(b'tokens\\": ') + 10
+        content[place] = ord("8") if content[place] != ord("8") else ord("9")
+    elif damage == "empty":
+        content.clear()
+    else:
+        content[:] = b"something else"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"step-000000009.safetensors: expected .* found "):
+        checkpoint.read(path)
+    found, faults = checkpoint.latest(tmp_path)
+    assert found is not None and found.record["step"] == 5
+    assert len(faults) == 1 and "000000009" in faults[0]
+
+
+def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path: Path) -> None:
+    assert checkpoint.latest(tmp_path / "none") == (None, [])
+    (tmp_path / "step-000000001.safetensors").write_bytes(b"")
+    with pytest.raises(FormatError, match="expected a whole checkpoint, found none"):
+        checkpoint.latest(tmp_path)
+
+
+def test_the_last_two_and_the_best_are_kept(tmp_path: Path, kept: Checkpoint) -> None:
+    for step in (3, 5, 7, 9):
+        checkpoint.write(at_step(kept, step), tmp_path)
+    (tmp_path / ".new-123").write_text("left by a writer that was killed")
+    checkpoint.prune(tmp_path, 3)
+    assert [p.name[-13:-12] for p in sorted(tmp_path.iterdir())] == ["3", "7", "9"]
+    checkpoint.prune(tmp_path, 9)
+    assert [p.name[-13:-12] for p in sorted(tmp_path.iterdir())] == ["7", "9"]
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, kept: Checkpoint) -> None:
+    checkpoint.write(at_step(kept, 5), tmp_path)
+    with file_size_limit(5000), pytest.raises(OutputError, match=r"cannot be written: .*make room"):
+        checkpoint.write(at_step(kept, 9), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000000005.safetensors"]
+    found, faults = checkpoint.latest(tmp_path)
+    assert found is not None and not faults
+
+
+# ---- runs
+
+
+def start(folder: Path, text: Path, heldout: Path | None = None, **changes: object) -> Run:
+    return open_run(
+        folder, Processes(), lambda: synthetic.state(text, heldout=heldout and str(heldout), **changes),
+    )  # fmt: skip
+
+
+def resume(folder: Path, **given: object) -> Run:
+    def begin() -> TrainingState:
+        raise AssertionError("there is a run already")
+
+    return open_run(folder, Processes(), begin, resume=True, given=given)
+
+
+def test_the_folder_of_a_run_is_a_model_with_the_best_weights(tmp_path: Path, text: Path, heldout: Path) -> None:
+    run = start(tmp_path / "run", text, heldout)
+    events = list(run.go())
+    looks = [event for event in events if isinstance(event, Look)]
+    assert [look.step for look in looks] == [4, 8, 12]
+    best = min(looks, key=lambda look: look.perplexity.geometric_mean)
+    model = weights.load(tmp_path / "run")
+    found = perplexity(model, read_lines(heldout))
+    assert found.geometric_mean == pytest.approx(best.perplexity.geometric_mean, rel=1e-5)
+    assert model.config.state == "reset"
+    assert model.card is not None
+    for fact in ("train.txt", "dev.txt", f"{run.state.tokens:,}", f"{best.perplexity.mean:.2f} their mean"):
+        assert fact in model.card
+    assert str(tmp_path) not in model.card
+    kinds = [json.loads(line)["kind"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert kinds.count("step") == 12 and kinds.count("heldout") == 3
+    assert all(look.sample.count(",") >= 4 for look in looks)
+
+
+def test_weights_that_got_worse_are_not_exported(tmp_path: Path, text: Path, heldout: Path) -> None:
+    run = start(tmp_path / "run", text, heldout, steps=12)
+    for event in run.go():
+        if isinstance(event, Look) and event.step == 8:
+            for parameter in run.state.head.parameters():
+                parameter.data.mul_(-5)  # from now on it is bad
+    assert run.state.best is not None and run.state.best["step"] == 8
+    found = perplexity(weights.load(tmp_path / "run"), read_lines(heldout))
+    assert found.geometric_mean == pytest.approx(run.state.best["geometric_mean"], rel=1e-5)
+    assert checkpoint.path_of(tmp_path / "run" / CHECKPOINTS, int(run.state.best["step"])).exists()
+
+
+def test_a_killed_run_goes_on_and_its_metrics_do_not_repeat(tmp_path: Path, text: Path, heldout: Path) -> None:
+    whole = start(tmp_path / "whole", text, heldout)
+    list(whole.go())
+    run = start(tmp_path / "run", text, heldout)
+    for event in run.go():
+        if isinstance(event, Step) and event.step == 10:
+            break  # as if killed: the last checkpoint is that of step 8
+    del run
+    again = resume(tmp_path / "run")
+    assert again.state.step == 8
+    list(again.go())
+    assert same(again.state.to_checkpoint(), whole.state.to_checkpoint())
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines if line["kind"] == "step"] == list(range(1, 13))
+    for name in ("weights.safetensors", "softmax.safetensors", "vocabulary.txt", "options.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    finished = resume(tmp_path / "run")
+    assert not list(finished.go())
+
+
+def test_a_resume_with_other_settings_names_them(tmp_path: Path, text: Path) -> None:
+    start(tmp_path, text)
+    with pytest.raises(ConfigError, match=r"--batch-tokens 60 in the run, 70 now; --dropout 0.1 in the run, 0.2 now"):
+        resume(tmp_path, batch_tokens=70, dropout=0.2, seed=0)
+    assert resume(tmp_path, steps=30, heldout_every=5).state.settings.steps == 30
+    assert resume(tmp_path, epochs=2.0).state.settings.steps is None
+
+
+def test_a_longer_run_goes_on_from_a_complete_one(tmp_path: Path, text: Path) -> None:
+    list(start(tmp_path, text, steps=3).go())
+    longer = resume(tmp_path, steps=5)
+    assert [event.step for event in longer.go() if isinstance(event, Step)] == [4, 5]
+
+
+def test_a_run_is_not_overwritten_by_accident(tmp_path: Path, text: Path) -> None:
+    start(tmp_path / "run", text)
+    with pytest.raises(OutputError, match="has a run already; go on with --resume"):
+        start(tmp_path / "run", text)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("all of it")
+    for overwrite in (False, True):
+        with pytest.raises(OutputError, match="found other files"):
+            open_run(tmp_path / "mine", Processes(), lambda: synthetic.state(text), overwrite=overwrite)
+
+
+def test_a_full_disk_ends_a_run_that_can_go_on(tmp_path: Path, text: Path) -> None:
+    run = start(tmp_path, text, log_every=100)
+    with file_size_limit(20_000), pytest.raises(OutputError, match="cannot be written"):
+        list(run.go())
+    again = resume(tmp_path)
+    assert again.state.step == 0
+    list(again.go())
+
+
+def test_shards_that_disappear(tmp_path: Path, text: Path) -> None:
+    shards = [synthetic.write(tmp_path / f"{k}.txt", 30, seed=k) for k in range(3)]
+    run = start(tmp_path / "run", tmp_path / "?.txt", steps=100, batch_tokens=30)
+    with pytest.raises(InputError, match=r"found it gone; put it back, then resume"):
+        for event in run.go():
+            if isinstance(event, Step) and event.step == 1:
+                content = {path: path.read_bytes() for path in shards}
+                for path in shards:
+                    path.unlink()
+    for path in shards[1:]:
+        path.write_bytes(content[path])
+    if (kept := resume(tmp_path / "run")).state.step:
+        with pytest.raises(InputError, match="expected the 3 files"):
+            list(kept.go())
+
+
+def test_an_empty_heldout_text_is_told_at_once(tmp_path: Path, text: Path) -> None:
+    (tmp_path / "dev.txt").write_text("\n\n")
+    with pytest.raises(InputError, match="expected held-out sentences, found none"):
+        start(tmp_path / "run", text, tmp_path / "dev.txt")

@@ -1,0 +1,120 @@
+"""Fine-tuning: from models with a softmax and from those without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import models
+import numpy as np
+import oracle
+import pytest
+import synthetic
+import torch
+
+from elmokit import weights
+from elmokit.errors import ConfigError, OutputError
+from elmokit.pretrain.distributed import Processes
+from elmokit.pretrain.finetune import SOFTMAX, finetune
+from elmokit.pretrain.perplexity import perplexity
+from elmokit.pretrain.run import Run, open_run
+from elmokit.text.lines import read_lines
+
+
+@pytest.fixture
+def domain(tmp_path: Path) -> dict[str, Any]:
+    """Text where all is otherwise: cats grow and oaks run."""
+    for name, seed, n in (("domain.txt", 2, 150), ("domain-dev.txt", 3, 20)):
+        path = synthetic.write(tmp_path / name, n, seed)
+        swapped = path.read_text().replace("runs", "?").replace("grows", "runs").replace("?", "grows")
+        path.write_text(swapped)
+    return {
+        "train": (str(tmp_path / "domain.txt"),), "heldout": str(tmp_path / "domain-dev.txt"), "batch_tokens": 100,
+        "steps": 20, "heldout_every": 10, "checkpoint_every": 10, "log_every": 5, "warm_up": 2, "learning_rate": 0.02,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def parent(tmp_path: Path) -> Path:
+    """A model that was trained a little."""
+    text = synthetic.write(tmp_path / "train.txt", 150)
+    list(open_run(tmp_path / "parent", Processes(), lambda: synthetic.state(text, steps=40)).go())
+    return tmp_path / "parent"
+
+
+def complete(name: Path, folder: Path, given: dict[str, Any], **options: Any) -> tuple[list[Run], list[str]]:
+    said: list[str] = []
+    runs = []
+    for run in finetune(str(name), folder, Processes(), given=given, say=said.append, **options):
+        for _ in run.go():
+            pass
+        runs.append(run)
+    return runs, said
+
+
+def test_a_model_with_a_softmax_goes_on_with_it(tmp_path: Path, parent: Path, domain: dict[str, Any]) -> None:
+    [run], said = complete(parent, tmp_path / "out", domain)
+    dev = Path(domain["heldout"])
+    before, after = (perplexity(weights.load(folder), read_lines(dev)).mean for folder in (parent, tmp_path / "out"))
+    assert said == [f"held-out perplexity before: {before:,.2f}"]
+    assert after < before - 1
+    tuned = weights.load(tmp_path / "out")
+    assert tuned.vocabulary == weights.load(parent).vocabulary
+    assert tuned.card is not None and f"| {before:.2f} |" in tuned.card and str(parent) in tuned.card
+    assert run.state.best is not None and run.state.best["mean"] == pytest.approx(after, rel=1e-5)
+
+
+def test_a_model_that_gets_worse_stays_as_it_was(tmp_path: Path, parent: Path, domain: dict[str, Any]) -> None:
+    complete(parent, tmp_path / "out", {**domain, "learning_rate": 5.0, "clip": 1e6, "steps": 1})
+    old, new = (weights.load(folder).bilm.state_dict() for folder in (parent, tmp_path / "out"))
+    assert all(torch.equal(old[name], new[name]) for name in old)
+
+
+def test_published_weights_get_a_softmax_first(tmp_path: Path, domain: dict[str, Any]) -> None:
+    options, arrays = oracle.random_model(np.random.default_rng(0))
+    published = models.write(tmp_path / "published", options, arrays)
+    (fit, run), said = complete(published, tmp_path / "out", domain)
+    assert "has no softmax over these words; fitting one first, with all else as it is" in said[0]
+    assert said[1].startswith("held-out perplexity before: ")
+    old, fitted = (weights.load(folder).bilm.state_dict() for folder in (published, tmp_path / "out" / SOFTMAX))
+    assert all(torch.equal(old[name], fitted[name]) for name in old)
+    assert fit.state.best is not None and run.state.best is not None
+    assert run.state.notes["before"] == pytest.approx(fit.state.best["mean"], rel=1e-5)
+    assert run.state.best["mean"] < fit.state.best["mean"]
+    tuned = weights.load(tmp_path / "out")
+    assert tuned.config.state == "reset" and weights.load(published).config.state == "warm"
+    assert tuned.vocabulary is not None and "cat" in tuned.vocabulary
+    assert not torch.equal(tuned.bilm.state_dict()["forward_layers.0.bias"], old["forward_layers.0.bias"])
+
+
+def test_other_words_need_another_softmax(tmp_path: Path, parent: Path, domain: dict[str, Any]) -> None:
+    (tmp_path / "words.txt").write_text("<S>\n</S>\n<UNK>\nthe\ncat\nruns\n")
+    runs, _ = complete(parent, tmp_path / "out", {**domain, "vocabulary": str(tmp_path / "words.txt"), "steps": 4})
+    assert len(runs) == 2
+    assert weights.load(tmp_path / "out").vocabulary == ("<S>", "</S>", "<UNK>", "the", "cat", "runs")
+
+
+def test_it_goes_on_after_a_crash_in_either_run(tmp_path: Path, domain: dict[str, Any]) -> None:
+    published = models.write(tmp_path / "published", *oracle.random_model(np.random.default_rng(0)))
+    complete(published, tmp_path / "whole", domain)
+    given = domain
+    for crash_in in (0, 1):
+        runs = finetune(str(published), tmp_path / "out", Processes(), given=given, resume=True)
+        for number, run in enumerate(runs):
+            for event in run.go():
+                if number == crash_in and event.step == 15:
+                    break
+            if number == crash_in:
+                break
+        given = {"learning_rate": 0.02}  # all else is remembered, also by the run that has not begun yet
+    complete(published, tmp_path / "out", {}, resume=True)
+    for name in ("weights.safetensors", "softmax.safetensors"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_what_cannot_be(tmp_path: Path, parent: Path, domain: dict[str, Any]) -> None:
+    words = models.write_variant(tmp_path / "words", "words")[0]
+    with pytest.raises(ConfigError, match="expected one that reads the bytes of words"):
+        complete(words, tmp_path / "out", domain)
+    with pytest.raises(OutputError, match="has a run already"):
+        complete(parent, parent, domain)
