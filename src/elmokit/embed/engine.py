@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -61,6 +62,7 @@ class Engine:
         """(layers, n, 2D) of every sentence, each from the same start; the order of work is by length."""
         results: list[NDArray[np.floating]] = [_nothing(self.bilm, layers)] * len(sentences)
         start = self._start_state()
+        self._meet(sentences)
         for batch in by_length([len(s) for s in sentences], batch_tokens=batch_tokens, batch_size=batch_size):
             chosen = [sentences[k] for k in batch]
             packing = Packing.from_lengths([len(sentence) for sentence in chosen], self.device)
@@ -92,6 +94,7 @@ class Engine:
     def skip_independent(self, sentences: Sequence[Sequence[str]], batch_tokens: int, batch_size: int | None) -> None:
         """Leave the word cache as `independent` would: a fraction of its work."""
         self._start_state()
+        self._meet(sentences)
         for batch in by_length([len(s) for s in sentences], batch_tokens=batch_tokens, batch_size=batch_size):
             self._look_up([sentences[k] for k in batch])
 
@@ -99,6 +102,12 @@ class Engine:
         """Leave the word cache, though not the state, as `carry` would."""
         order = sorted(range(len(sentences)), key=lambda k: -len(sentences[k]))
         self._look_up([[self.reader.begin, *sentences[k], self.reader.end] for k in order])
+
+    def _meet(self, sentences: Sequence[Sequence[str]]) -> None:
+        """Encode the new words of all sentences together, which is faster than batch by batch, if they can be kept."""
+        words = list(dict.fromkeys(chain.from_iterable(sentences)))
+        if 0 < len(words) <= self.cache.capacity:
+            self.cache.vectors(words)
 
     def _look_up(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, list[int]]:
         """(U, D) of the distinct words, and which of them every token is, sentence by sentence."""

@@ -14,7 +14,7 @@ class WordCache:
     def __init__(self, *, encode: Callable[[list[str]], Tensor], capacity: int) -> None:
         """encode: words to (n, D)."""
         self._encode = encode
-        self._capacity = capacity
+        self.capacity = capacity
         self._slots: dict[str, int] = {}  # in order of use
         self._table: Tensor | None = None  # (slots, D), grown as needed
 
@@ -37,7 +37,7 @@ class WordCache:
             at = torch.tensor(found)
             result[at < 0] = encoded
             result[at >= 0] = self._rows([slot for slot in found if slot >= 0])
-        self._keep(missing[-self._capacity :], encoded[-self._capacity :])
+        self._keep(missing[-self.capacity :], encoded[-self.capacity :])
         return result
 
     def _rows(self, slots: list[int]) -> Tensor:
@@ -45,9 +45,9 @@ class WordCache:
         return self._table[torch.tensor(slots, device=self._table.device)]
 
     def _keep(self, words: list[str], vectors: Tensor) -> None:
-        if self._capacity == 0:
+        if self.capacity == 0:
             return
-        n_free = self._capacity - len(self._slots)
+        n_free = self.capacity - len(self._slots)
         oldest = list(self._slots)[: max(0, len(words) - n_free)]
         free = [self._slots.pop(word) for word in oldest]
         used = len(self._slots) + len(free)  # slots are handed out in order until the table is full
@@ -60,7 +60,7 @@ class WordCache:
     def _grow(self, n: int, like: Tensor) -> None:
         size = 0 if self._table is None else len(self._table)
         if n > size:
-            table = like.new_empty(min(self._capacity, max(n, 2 * size)), like.shape[1])
+            table = like.new_empty(min(self.capacity, max(n, 2 * size)), like.shape[1])
             if self._table is not None:
                 table[:size] = self._table
             self._table = table
