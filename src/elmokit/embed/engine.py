@@ -23,8 +23,8 @@ from elmokit.text.batch import by_length
 Layers = Literal["all", "top", "average"] | int | Sequence[float]
 
 CACHE_BYTES = 64 * 2**20  # of word vectors: 32,000 words of the original model
-WINDOW_BYTES = 160 * 2**20  # of results that wait for their turn
-BATCH_TOKENS = 4096
+WINDOW_BYTES = 96 * 2**20  # of results that wait for their turn
+BATCH_TOKENS = 3072
 WINDOW_BATCHES = 8  # that are put into order by length at a time
 
 # Published weights were trained with a state that never was zero: a few sentences bring it to where they expect it.

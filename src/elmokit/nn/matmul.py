@@ -78,8 +78,8 @@ class BlockedMatmul(nn.Module):
 
 
 def _rounded(n: int) -> int:
-    """The next of 1, 2, ..., 8, then in steps of about an eighth: 12, 16, 24, ..., 64, 80, ..., 256, 320, ..."""
-    step = 1 if n <= 8 else 4 if n <= 16 else 8 if n <= 64 else 16 if n <= 256 else 64
+    """The next of 1, 2, 3, 4, 8, 16, 24, 32, 48, ..., 256, 320, ..."""
+    step = 1 if n <= 4 else 8 if n <= 32 else 16 if n <= 256 else 64
     return -(-n // step) * step
 
 
