@@ -138,10 +138,12 @@ class BiLM(nn.Module):
         self.requires_grad_(False)
         if precision == "float32":
             self.pairs = pairs(self.forward_layers, self.backward_layers)
-        for path, module in list(self.named_modules()):
-            for name, child in list(module.named_children()):
-                if isinstance(child, Matmul):
-                    setattr(module, name, child.packed("float32" if path.startswith("token_encoder") else precision))
+        # one matrix at a time: nothing here may hold on to the old ones
+        parents = [(path, module) for path, module in self.named_modules() if not isinstance(module, Matmul)]
+        for path, module in parents:
+            wanted: Precision = "float32" if path.startswith("token_encoder") else precision
+            for name in [name for name, child in module.named_children() if isinstance(child, Matmul)]:
+                setattr(module, name, getattr(module, name).packed(wanted))
         return self
 
     def unpacked_state_dict(self) -> dict[str, Tensor]:
