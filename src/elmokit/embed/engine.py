@@ -23,6 +23,7 @@ from elmokit.text.batch import by_length
 Layers = Literal["all", "top", "average"] | int | Sequence[float]
 
 CACHE_BYTES = 64 * 2**20  # of word vectors: 32,000 words of the original model
+CACHE_WORDS = 2**17  # at most: of a small model, a word's text takes more room than its vector
 WINDOW_BYTES = 96 * 2**20  # of results that wait for their turn
 BATCH_TOKENS = 3072
 WINDOW_BATCHES = 8  # that are put into order by length at a time
@@ -43,7 +44,7 @@ class Engine:
         self.bilm, self.reader, self.state = bilm, reader, state
         self.device = bilm.device
         if cache_words is None:
-            cache_words = max(1, CACHE_BYTES // (4 * bilm.config.lstm.projection_dim))
+            cache_words = max(1, min(CACHE_WORDS, CACHE_BYTES // (4 * bilm.config.lstm.projection_dim)))
         self.cache = WordCache(encode=self._encode, capacity=cache_words)
         self.carried: BiLMState | None = None  # with state="carry": one row a sentence of the batch
         self._start: BiLMState | None = None  # otherwise: where every sentence starts, its first mark being read
