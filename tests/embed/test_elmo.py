@@ -216,7 +216,7 @@ def test_memory_is_flat(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wide = models.write(
         folder.parent / "wide", *models.oracle.random_model(np.random.default_rng(0), dim=512, projection_dim=512)
     )
-    assert memory_growth(wide, 6_000, 1_000) < 30
+    assert memory_growth(wide, 6_000, 1_000) < 60  # results that stayed would be 300
 
 
 @pytest.mark.slow
