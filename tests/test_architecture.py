@@ -22,8 +22,11 @@ ARROWS = {
     "weights": {"nn"},
     "embed": {"text", "nn", "weights"},
     "integrations": {"embed", "nn", "text", "weights"},
-    "pretrain": {"text", "nn", "weights"},
-    "cli": {"embed", "text", "weights", "pretrain"},
+    "training": {"weights"},
+    "pretrain": {"text", "nn", "weights", "training"},
+    "tasks": {"text", "nn", "weights", "embed", "training"},
+    "analysis": {"embed", "tasks", "text", "weights", "nn"},
+    "cli": {"embed", "text", "weights", "pretrain", "training", "tasks", "analysis"},
     "__main__": {"cli"},
 }
 

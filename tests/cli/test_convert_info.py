@@ -7,6 +7,8 @@ import subprocess
 import sys
 
 import h5py
+import many_langs
+import models
 import numpy as np
 import oracle
 import pytest
@@ -17,6 +19,8 @@ from elmokit import weights
 from elmokit.cli.convert import convert
 from elmokit.cli.info import info
 from elmokit.errors import ConfigError, FormatError, OutputError
+from elmokit.nn.softmax import AdaptiveHead
+from elmokit.weights import efml
 
 app = typer.Typer()
 app.command("convert")(convert)
@@ -55,7 +59,7 @@ def test_there_and_back(source, tmp_path):
     ]  # fmt: skip
     first, last = weights.load(source), weights.load(tmp_path / "hdf5")
     assert (first.fingerprint, first.vocabulary, first.licence) == (last.fingerprint, last.vocabulary, last.licence)
-    assert (last.softmax()[0] == first.softmax()[0]).all()
+    assert (last.softmax().weight == first.softmax().weight).all()
 
 
 def test_half(source, tmp_path):
@@ -65,6 +69,59 @@ def test_half(source, tmp_path):
     assert half < 0.6 * full
     with pytest.raises(ConfigError, match="--half: expected --to native"):
         elmo("convert", source, tmp_path / "other", "--half", "--to", "hdf5")
+
+
+def test_to_allennlp(source, tmp_path):
+    output = elmo("convert", source, tmp_path / "theirs", "--to", "allennlp")
+    assert ": bilm hdf5 to allennlp, " in output and "parameters, without its softmax, " in output
+    assert sorted(path.name for path in (tmp_path / "theirs").iterdir()) == ["README.md", "elmo.th", "options.json"]
+    again = weights.load(tmp_path / "theirs")
+    assert again.format == "AllenNLP state dict" and again.fingerprint == weights.load(source).fingerprint
+    options, arrays = oracle.random_model(np.random.default_rng(0), skip=False)
+    models.write(tmp_path / "other", options, arrays)
+    with pytest.raises(OutputError, match="found a bilm hdf5 one that differs; save it in the native format"):
+        elmo("convert", tmp_path / "other", tmp_path / "no", "--to", "allennlp")
+    assert not (tmp_path / "no").exists()
+
+
+def test_to_many_langs(source, tmp_path):
+    folder = many_langs.write(tmp_path / "de", *many_langs.random_tensors())
+    (folder / "README.md").write_text("---\nlicense: mit\n---\n")
+    elmo("convert", folder, tmp_path / "native")
+    elmo("convert", tmp_path / "native", tmp_path / "back", "--to", "efml")
+    first, last = weights.load(folder), weights.load(tmp_path / "back")
+    assert last.format == "ELMoForManyLangs" and last.licence == "mit"
+    assert (first.fingerprint, first.vocabulary, first.alphabet) == (last.fingerprint, last.vocabulary, last.alphabet)
+    for to, reason in (("hdf5", "has no HDF5 form"), ("allennlp", "found a ELMoForManyLangs one that differs")):
+        with pytest.raises(OutputError, match=reason):
+            elmo("convert", folder, tmp_path / "no", "--to", to)
+    with pytest.raises(OutputError, match="expected a model with an alphabet of code points, found a bilm hdf5 one"):
+        elmo("convert", source, tmp_path / "no", "--to", "efml")
+    assert not (tmp_path / "no").exists()
+
+
+def test_many_langs_dictionaries_hold_what_can_be_read_back(tmp_path):
+    model = weights.load(many_langs.write(tmp_path / "de", *many_langs.random_tensors()))
+    for word in ("a\tb", "a\nb", " ", "a\r"):
+        model.vocabulary = (*many_langs.WORDS[:-1], word)
+        with pytest.raises(OutputError, match=r"word\.dic: .* would not be read back"):
+            efml.save(model, tmp_path / "no")
+    weights.save(weights.load(tmp_path / "de"), tmp_path / "native")
+    options = json.loads((tmp_path / "native" / "options.json").read_text())
+    options["lstm"]["use_skip_connections"] = False
+    (tmp_path / "native" / "options.json").write_text(json.dumps(options))
+    with pytest.raises(OutputError, match="both projections and skip connections"):
+        efml.save(weights.load(tmp_path / "native"), tmp_path / "no")
+
+
+def test_a_softmax_in_tiers_stays_native(source, tmp_path):
+    model = weights.load(source)
+    model.read_softmax = lambda: AdaptiveHead(n_words=3, dim=6)
+    weights.save(model, tmp_path / "tiers")
+    with pytest.raises(OutputError, match="a softmax in tiers has no HDF5 form"):
+        elmo("convert", tmp_path / "tiers", tmp_path / "no", "--to", "hdf5")
+    elmo("convert", tmp_path / "tiers", tmp_path / "again", "--half")
+    assert isinstance(weights.load(tmp_path / "again").softmax(), AdaptiveHead)
 
 
 def test_overwrite(source, tmp_path):
@@ -79,7 +136,7 @@ def test_a_model_can_replace_itself(source):
     before = weights.load(source).fingerprint
     elmo("convert", source, source, "--overwrite")
     after = weights.load(source)
-    assert after.format == "native" and after.fingerprint == before and after.softmax() is not None
+    assert after.format == "native" and after.fingerprint == before and after.has_softmax
 
 
 def test_info_as_json(source):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import gzip
 import json
-import lzma
 import os
 import resource
 import signal
@@ -17,12 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import compressed
 import h5py
 import numpy as np
 import oracle
 import pyarrow.parquet as pq
 import pytest
-import zstandard
 from typer.testing import CliRunner, Result
 
 import elmokit
@@ -202,13 +200,11 @@ def test_dtypes(model: str, dtype: str) -> None:
 
 def test_compressed_inputs_and_standard_input_are_one_text(model: str, text: Path) -> None:
     content = text.read_bytes()
-    Path("a.gz").write_bytes(gzip.compress(content))
-    Path("a.xz").write_bytes(lzma.compress(content))
-    Path("a.zst").write_bytes(zstandard.compress(content))
+    names = [str(compressed.write(Path(f"a{suffix}"), content.decode())) for suffix in compressed.SUFFIXES]
     embed(model, "in.txt", "-o", "one.h5")
-    embed(model, "in.txt", "a.gz", "-", "a.xz", "a.zst", "-o", "many.h5", input=content)
+    embed(model, "in.txt", names[0], "-", *names[1:], "-o", "many.h5", input=content)
     one, many = arrays("one.h5"), arrays("many.h5")
-    assert len(many) == 5 * len(one)
+    assert len(many) == 6 * len(one)
     for k, array in enumerate(many):
         np.testing.assert_allclose(array, one[k % len(one)], atol=1e-6)
 

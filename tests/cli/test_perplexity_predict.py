@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
 import json
+import re
 from pathlib import Path
 
+import compressed
 import language_model
 import pytest
+import torch
 import typer
 from typer.testing import CliRunner
 
 from elmokit import weights
+from elmokit.cli import progress
 from elmokit.cli.perplexity import perplexity
 from elmokit.cli.predict import predict
 from elmokit.embed.predict import predict_next
@@ -40,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_perplexity(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n".join(LINES[:2]) + "\n")
-    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(f"\n{LINES[2]}\n".encode()))
+    compressed.write(tmp_path / "b.txt.gz", f"\n{LINES[2]}\n")
     expected = measure(weights.load(folder), LINES)
     facts = json.loads(elmo("perplexity", folder, tmp_path / "a.txt", tmp_path / "b.txt.gz", "--json"))
     assert facts == {
@@ -57,6 +60,32 @@ def test_published_perplexity(folder: Path, tmp_path: Path) -> None:
     facts = json.loads(elmo("perplexity", folder, tmp_path / "a.txt", "--json", "--published"))
     assert facts["geometric_mean"] == measure(weights.load(folder), LINES * 200, state="carry").geometric_mean
     assert facts["geometric_mean"] != pytest.approx(measure(weights.load(folder), LINES * 200).geometric_mean, rel=1e-4)
+
+
+def test_device_and_threads(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n".join(LINES))
+    before = torch.get_num_threads()
+    try:
+        elmo("perplexity", folder, tmp_path / "a.txt", "--threads", 1, "--device", "cpu")
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+    with pytest.raises(ConfigError, match="--device: expected cpu, cuda, cuda:1 or mps, found 'abacus'"):
+        elmo("perplexity", folder, tmp_path / "a.txt", "--device", "abacus")
+
+
+def test_progress_is_a_share_of_the_text(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens per second and the time left; never more than is done, though sentences wait for their batch."""
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
+    (tmp_path / "a.txt").write_text("".join(f"{line}\n" for line in LINES * 4000))
+    lines = elmo("perplexity", folder, tmp_path / "a.txt", "--json").split("{")[0].splitlines()
+    pattern = re.compile(r"(\d+)%, ([\d,]+) sentences, [\d,]+ tokens/s(, \d+:\d\d:\d\d left)?")
+    found = [match for line in lines if (match := pattern.fullmatch(line))]
+    assert len(found) == len(lines) > 5
+    for match in found:
+        assert int(match[1]) == pytest.approx(int(match[2].replace(",", "")) / 120, abs=2)
+    assert found[len(found) // 2][3] and found[-1][1] == "100"
+    assert "tokens/s" not in elmo("perplexity", folder, tmp_path / "a.txt", "--json", "--quiet")
 
 
 def test_perplexity_of_nothing(folder: Path, tmp_path: Path) -> None:

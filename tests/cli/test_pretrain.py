@@ -10,16 +10,19 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
+import compressed
 import pytest
 import synthetic
 from typer.testing import CliRunner, Result
 
 import elmokit
 from elmokit import weights
-from elmokit.cli import app
+from elmokit.cli import app, training
 from elmokit.pretrain.perplexity import perplexity
+from elmokit.pretrain.settings import TrainingSettings, flag
 from elmokit.text.lines import read_lines
 
 ENVIRONMENT = {
@@ -96,11 +99,8 @@ def test_quiet_says_nothing() -> None:
 
 
 def test_raw_text_patterns_and_compressed_files(tmp_path: Path) -> None:
-    import lzma
-
     for k in range(3):
-        with lzma.open(f"part-{k}.txt.xz", "wt") as file:
-            file.write("It's the cat. (Yes!)\nThe dog can't run, either.\n" * 10)
+        compressed.write(Path(f"part-{k}.txt.xz"), "It's the cat. (Yes!)\nThe dog can't run, either.\n" * 10)
     result = elmo("pretrain", "--train", "part-*.xz", "-o", "run", "--preset", "tiny", "--steps", "2", "--tokenize")
     assert result.exit_code == 0, result.output
     words = Path("run", "vocabulary.txt").read_text().splitlines()
@@ -205,12 +205,47 @@ def test_a_run_in_the_way() -> None:
     pretrain("-o", "run", "--steps", "2", "--overwrite")
 
 
+def test_two_processes_on_one_folder() -> None:
+    process = start("--train", "train.txt", *TINY, "--steps", "100000", "-o", "run", "--quiet")
+    wait_for_step(process, 3)
+    for flags in (["--resume"], ["--train", "train.txt", "--overwrite"], ["--train", "train.txt"]):
+        line = fails("-o", "run", *flags)
+        assert line == "elmo: run: another process is writing it; wait for it, or choose another name\n"
+    tuned = elmo("finetune", "run", "--train", "train.txt", "-o", "run", "--overwrite")
+    assert tuned.exit_code == 2 and "another process is writing it" in tuned.stderr
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    newest = max(int(path.name[5:14]) for path in Path("run", "checkpoints").glob("step-*"))
+    result = elmo("pretrain", "-o", "run", "--resume", "--steps", str(newest + 1))  # the lock died with its process
+    assert result.exit_code == 0, result.output
+    assert not Path("run", "lock").exists()
+
+
+def test_nothing_is_left_of_a_run_that_could_not_begin() -> None:
+    fails("-o", "run", "--train", "missing.txt")
+    assert not Path("run").exists()
+
+
 def test_flags_are_checked() -> None:
     assert "--dropout: expected 0 to less than 1, found 1.5" in fails(
         "--train", "train.txt", "-o", "r", "--dropout", "1.5"
     )
     assert "--epochs and --steps" in fails("--train", "train.txt", "-o", "r", "--steps", "3", "--epochs", "2")
     assert "--device: expected" in fails("--train", "train.txt", "-o", "r", "--device", "abacus")
+
+
+@pytest.mark.parametrize("command", ["pretrain", "finetune"])
+def test_every_setting_is_a_flag(command: str) -> None:
+    """Of both commands, but for what a model and a fine-tuning have anyway."""
+    shown = elmo(command, "--help").output
+    own = {"frozen", "loss_scale"} | ({"preset", "options"} if command == "finetune" else set())
+    names = [field.name for field in fields(TrainingSettings) if field.name not in own]
+    assert [name for name in names if f"{flag(name)} " not in shown] == []
+    for other in ("--tokenize", "--resume", "--overwrite", "--device", "--threads", "--quiet", "--output"):
+        assert f"{other} " in shown.replace(",", " ")
+    assert training.FLAGS.keys() - {"tokenize"} == {field.name for field in fields(TrainingSettings)} - {
+        "frozen", "preset", "options",
+    }  # fmt: skip
 
 
 def test_help_shows_an_example() -> None:

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from elmokit.errors import ConfigError
 from elmokit.nn import softmax
-from elmokit.nn.softmax import AdaptiveHead, SoftmaxHead, draw
+from elmokit.nn.softmax import AdaptiveHead, SoftmaxHead, assemble_head, draw
 
 
 def make(
@@ -218,12 +218,17 @@ def test_low_precision_input_and_autocast_keep_full_precision_losses() -> None:
     assert head(x.bfloat16(), targets).dtype == torch.float32
 
 
-def test_a_model_without_softmax() -> None:
-    with pytest.raises(ConfigError, match="fit one with elmo finetune"):
-        SoftmaxHead.from_weights(None)
+def test_a_head_around_tensors() -> None:
     weight, bias = torch.randn(4, 3), torch.randn(4)
-    head = SoftmaxHead.from_weights((weight, bias))
+    head = assemble_head({"weight": weight, "bias": bias})
+    assert isinstance(head, SoftmaxHead) and (head.n_words, head.dim) == (4, 3)
     assert head.weight.data_ptr() == weight.data_ptr() and not head.bias.requires_grad
+    tiers = AdaptiveHead(n_words=20, dim=8, cutoffs=(3, 10))
+    head = assemble_head(tiers.state_dict())
+    assert isinstance(head, AdaptiveHead) and (head.n_words, head.dim) == (20, 8)
+    x = torch.randn(6, 8)
+    torch.testing.assert_close(head.log_probabilities(x), tiers.log_probabilities(x))
+    assert not any(parameter.requires_grad for parameter in head.parameters())
 
 
 @pytest.mark.parametrize("cutoffs", [None, (3, 10)])
@@ -234,12 +239,25 @@ def test_the_adaptive_softmax_is_a_distribution(cutoffs: tuple[int, ...] | None)
     torch.testing.assert_close(log_p.exp().sum(dim=1), torch.ones(6))
     losses = head(x, targets)
     torch.testing.assert_close(losses, -log_p[range(6), targets])
-    losses.sum().backward()
+    inputs = (x, *head.parameters())
+    scale = torch.rand(6)
+    for ours, autograd in zip(
+        torch.autograd.grad((losses * scale).sum(), inputs),
+        torch.autograd.grad(-(log_p[range(6), targets] * scale).sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, autograd)
+
+
+def test_an_adaptive_softmax_whose_tiers_are_not_met() -> None:
+    """Every parameter has a gradient all the same, as processes that add theirs up expect."""
+    head = AdaptiveHead(n_words=20, dim=8, cutoffs=(3, 10))
+    head(torch.randn(2, 8), torch.tensor([0, 2])).mean().backward()
     assert all(parameter.grad is not None for parameter in head.parameters())
 
 
 def test_cutoffs_of_the_adaptive_softmax() -> None:
     with torch.device("meta"):
-        assert AdaptiveHead(n_words=50_000, dim=128).tiers.cutoffs == [4_000, 40_000, 50_000]
+        assert AdaptiveHead(n_words=50_000, dim=128).tiers.cutoffs == [2_000, 10_000, 50_000]
     with pytest.raises(ConfigError, match=r"cutoffs: expected ascending ids between 0 and 20, found \[5, 20\]"):
         AdaptiveHead(n_words=20, dim=8, cutoffs=(5, 20))

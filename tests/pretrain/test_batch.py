@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.pretrain.batch import make_batch
-from elmokit.text.characters import ByteCharacters
-from elmokit.text.vocabulary import Vocabulary
+from elmokit.text.characters import ByteCharacters, CodePointCharacters
+from elmokit.text.vocabulary import MANY_LANGS_MARKS, Vocabulary
 
 VOCABULARY = Vocabulary(["<S>", "</S>", "<UNK>", "a", "b", "c"])
 CHARACTERS = ByteCharacters(10)
@@ -38,6 +38,7 @@ def test_against_the_twin(sentences: list[list[str]]) -> None:
     rows = slow_rows(sentences)
     for index, column in ((batch.left, 0), (batch.right, 1)):
         expected = [row[column] for row in rows]
+        assert batch.characters is not None
         assert torch.equal(batch.characters[index], torch.from_numpy(CHARACTERS.encode(expected)))
         assert batch.word_ids[index].tolist() == [
             VOCABULARY.words.index(word) if word in VOCABULARY.words else 2 for word in expected
@@ -50,7 +51,7 @@ def test_against_the_twin(sentences: list[list[str]]) -> None:
 def test_each_distinct_word_is_held_once(sentences: list[list[str]]) -> None:
     batch = make_batch(sentences, VOCABULARY, CHARACTERS)
     distinct = {word for sentence in sentences for word in sentence} | {"<S>", "</S>"}
-    assert len(batch.characters) == len(batch.word_ids) == len(distinct)
+    assert batch.characters is not None and len(batch.characters) == len(batch.word_ids) == len(distinct)
     assert set(batch.left.tolist()) | set(batch.right.tolist()) == set(range(len(distinct)))
 
 
@@ -68,7 +69,25 @@ def test_worked_by_hand() -> None:
     assert batch.packing.lengths == (3, 2)
     assert batch.word_ids[batch.left].tolist() == [0, 0, 4, 3, 2]  # <S> <S> | b a | <UNK>
     assert batch.word_ids[batch.right].tolist() == [4, 3, 2, 1, 1]  # b a | <UNK> </S> | </S>
-    assert batch.characters.dtype == batch.word_ids.dtype == batch.left.dtype == torch.int64
+    assert batch.word_ids.dtype == batch.left.dtype == torch.int64
+
+
+@pytest.mark.parametrize("marks", [MANY_LANGS_MARKS, ("<S>", "</S>", "<UNK>")])
+def test_the_alphabet_has_its_marks_and_the_vocabulary_its_own(marks: tuple[str, str, str]) -> None:
+    items = ["<bos>", "<eos>", "<oov>", "<pad>", "<bow>", "<eow>", "a", "b"]
+    characters = CodePointCharacters({item: i for i, item in enumerate(items)}, 10)
+    vocabulary = Vocabulary([*marks, "a"], marks=marks)
+    batch = make_batch([["a", "b"]], vocabulary, characters)
+    assert batch.word_ids[batch.left].tolist() == [0, 3, 2] and batch.word_ids[batch.right].tolist() == [3, 2, 1]
+    assert batch.characters is not None
+    assert torch.equal(batch.characters[batch.left], torch.from_numpy(characters.encode(["<bos>", "a", "b"])))
+    assert torch.equal(batch.characters[batch.right], torch.from_numpy(characters.encode(["a", "b", "<eos>"])))
+
+
+def test_a_model_may_read_words_alone() -> None:
+    batch = make_batch([["a", "x"]], VOCABULARY, None)
+    assert batch.characters is None
+    assert batch.word_ids[batch.left].tolist() == [0, 3, 2] and batch.word_ids[batch.right].tolist() == [3, 2, 1]
 
 
 def test_an_empty_sentence_still_predicts_its_end() -> None:

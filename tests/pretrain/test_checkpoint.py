@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 
 from elmokit import weights
 from elmokit.errors import ConfigError, FormatError, InputError, OutputError
-from elmokit.pretrain import checkpoint
-from elmokit.pretrain.checkpoint import Checkpoint
 from elmokit.pretrain.corpus import Corpus
 from elmokit.pretrain.distributed import Processes
 from elmokit.pretrain.loop import Step, train
@@ -27,6 +25,8 @@ from elmokit.pretrain.perplexity import perplexity
 from elmokit.pretrain.run import CHECKPOINTS, Look, Run, open_run
 from elmokit.pretrain.state import TrainingState
 from elmokit.text.lines import read_lines
+from elmokit.training import checkpoint
+from elmokit.training.checkpoint import Checkpoint
 
 N_STEPS = 10
 KINDS = {

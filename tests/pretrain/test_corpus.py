@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from itertools import chain, islice, pairwise
 from pathlib import Path
 
+import compressed
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -188,8 +189,7 @@ def test_white_space_of_all_kinds_parts_tokens_as_the_named_tokenizer_does(tmp_p
 
 def test_compressed_and_plain_shards_together(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
-    with lzma.open(tmp_path / "b.txt.xz", "wt", encoding="utf-8") as file:
-        file.write("two\nthree\n")
+    compressed.write(tmp_path / "b.txt.xz", "two\nthree\n")
     corpus = Corpus([tmp_path / "*.xz", tmp_path / "a.txt", tmp_path / "a*"])
     assert [path.name for path in corpus.files] == ["a.txt", "b.txt.xz"]
     assert list(corpus.read()) == [["one"], ["two"], ["three"]]
@@ -229,8 +229,8 @@ def test_a_shard_disappears(corpus: Corpus) -> None:
 
 
 def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt.xz"
-    path.write_bytes(lzma.compress(b"one\n" * 1000)[:-20])
+    path = compressed.write(tmp_path / "a.txt.xz", "one\n" * 1000)
+    path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match=r"a\.txt\.xz: damaged or cut off"):
         next(Corpus(path).batches(batch_tokens=10))
 

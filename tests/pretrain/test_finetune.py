@@ -13,12 +13,17 @@ import synthetic
 import torch
 
 from elmokit import weights
-from elmokit.errors import ConfigError, OutputError
+from elmokit.embed.predict import predict_next
+from elmokit.embed.words import WordReader
+from elmokit.errors import OutputError
+from elmokit.nn.softmax import AdaptiveHead, SoftmaxHead
 from elmokit.pretrain.distributed import Processes
 from elmokit.pretrain.finetune import SOFTMAX, finetune
 from elmokit.pretrain.perplexity import perplexity
-from elmokit.pretrain.run import Run, open_run
+from elmokit.pretrain.run import CHECKPOINTS, Run, open_run
+from elmokit.pretrain.state import TrainingState
 from elmokit.text.lines import read_lines
+from elmokit.training import checkpoint
 
 
 @pytest.fixture
@@ -112,9 +117,62 @@ def test_it_goes_on_after_a_crash_in_either_run(tmp_path: Path, domain: dict[str
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_what_cannot_be(tmp_path: Path, parent: Path, domain: dict[str, Any]) -> None:
-    words = models.write_variant(tmp_path / "words", "words")[0]
-    with pytest.raises(ConfigError, match="expected one that reads the bytes of words"):
-        complete(words, tmp_path / "out", domain)
+def test_a_run_in_the_way(parent: Path, domain: dict[str, Any]) -> None:
     with pytest.raises(OutputError, match="has a run already"):
         complete(parent, parent, domain)
+
+
+# ---- softmax in tiers
+
+
+@pytest.fixture
+def in_tiers(tmp_path: Path) -> Path:
+    text = synthetic.write(tmp_path / "train.txt", 150)
+    state = synthetic.state(text, steps=40, loss="adaptive", heldout=str(synthetic.write(tmp_path / "dev.txt", 20, 1)))
+    list(open_run(tmp_path / "tiers", Processes(), lambda: state).go())
+    return tmp_path / "tiers"
+
+
+def test_a_softmax_in_tiers_is_part_of_the_model(tmp_path: Path, in_tiers: Path) -> None:
+    """Weights and tiers are those of the trainer's best step."""
+    model = weights.load(in_tiers)
+    kept, _ = checkpoint.latest(in_tiers / CHECKPOINTS)
+    assert kept is not None
+    best = TrainingState.from_checkpoint(
+        checkpoint.read(checkpoint.path_of(in_tiers / CHECKPOINTS, kept.record["best"]["step"]))
+    )
+    assert isinstance(best.head, AdaptiveHead) and isinstance(model.softmax(), AdaptiveHead)
+    lines = (tmp_path / "dev.txt").read_text().splitlines()
+    found = perplexity(model, lines)
+    assert found == perplexity(best.model(), lines)
+    assert found.mean == pytest.approx(kept.record["best"]["mean"], rel=1e-6)
+    for direction in ("forward", "backward"):
+        words = predict_next(
+            model, WordReader(model), "the red", direction=direction, top=100, exclude=()  # type: ignore[arg-type]
+        )  # fmt: skip
+        assert len(words) == len(model.vocabulary or ())
+        assert sum(word.probability for word in words) == pytest.approx(1, abs=1e-5)
+    weights.save(model, tmp_path / "half", half=True)
+    assert perplexity(weights.load(tmp_path / "half"), lines).mean == pytest.approx(found.mean, rel=1e-2)
+
+
+def test_tiers_go_on_as_tiers(tmp_path: Path, in_tiers: Path, domain: dict[str, Any]) -> None:
+    [run], said = complete(in_tiers, tmp_path / "out", domain)
+    assert isinstance(run.state.head, AdaptiveHead) and run.state.settings.loss == "adaptive"
+    before, after = (
+        perplexity(weights.load(folder), read_lines(domain["heldout"])).mean for folder in (in_tiers, tmp_path / "out")
+    )
+    assert said == [f"held-out perplexity before: {before:,.2f}"] and after < before - 1
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind"), [("full", SoftmaxHead), ("sampled", SoftmaxHead), ("adaptive", AdaptiveHead)]
+)
+def test_another_kind_of_softmax_is_fitted_first(
+    tmp_path: Path, in_tiers: Path, parent: Path, domain: dict[str, Any], loss: str, kind: type
+) -> None:
+    other = parent if kind is AdaptiveHead else in_tiers
+    given = {**domain, "loss": loss, "n_samples": 10, "steps": 2}
+    runs, said = complete(other, tmp_path / "out", given)
+    assert len(runs) == 2 and f"has no {loss} softmax over these words; fitting one first" in said[0]
+    assert type(weights.load(tmp_path / "out").softmax()) is kind

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import language_model
@@ -13,9 +12,10 @@ import torch
 
 from elmokit import weights
 from elmokit.errors import ConfigError, InputError
-from elmokit.nn.softmax import AdaptiveHead
+from elmokit.nn.softmax import AdaptiveHead, assemble_head
 from elmokit.pretrain.perplexity import Perplexity, perplexity
 
+WORDS = language_model.WORDS
 LINES = [
     "the cat sat on the mat .",
     "",
@@ -72,7 +72,7 @@ def test_means() -> None:
 
 def test_a_uniform_model_is_as_perplexed_as_its_vocabulary_is_large(small: language_model.SmallModel) -> None:
     model = weights.load(small.folder)
-    model.read_softmax = lambda: (torch.zeros(13, 6), torch.zeros(13))
+    model.read_softmax = lambda: assemble_head({"weight": torch.zeros(13, 6), "bias": torch.zeros(13)})
     result = perplexity(model, iter(LINES))
     assert result.mean == pytest.approx(13) == result.geometric_mean
 
@@ -92,10 +92,25 @@ def test_training_goes_on_as_before(small: language_model.SmallModel) -> None:
     assert perplexity(model, LINES) == expected and model.bilm.training
 
 
-def test_another_head(small: language_model.SmallModel) -> None:
+def test_a_softmax_in_tiers(small: language_model.SmallModel) -> None:
+    torch.manual_seed(0)
     head = AdaptiveHead(n_words=13, dim=6)
-    result = perplexity(weights.load(small.folder), LINES, head=head)
-    assert 1 < result.forward < math.inf
+    model = weights.load(small.folder)
+    model.read_softmax = lambda: head
+    losses = []
+    for sentence in SENTENCES:
+        ids = [WORDS.index(word) if word in WORDS else 2 for word in (*sentence, "</S>")]
+        x = torch.tensor(np.array(small.read(["<S>", *sentence], 0)), dtype=torch.float32)
+        losses += [-row[word].item() for row, word in zip(head.log_probabilities(x), ids, strict=True)]
+    assert perplexity(model, LINES).forward == pytest.approx(np.exp(np.mean(losses)), rel=1e-5)
+
+
+def test_progress(small: language_model.SmallModel) -> None:
+    seen: list[tuple[int, int]] = []
+    result = perplexity(
+        weights.load(small.folder), LINES, batch_tokens=10, progress=lambda *done: seen.append(done)
+    )  # fmt: skip
+    assert len(seen) > 1 and seen == sorted(seen) and seen[-1] == (result.sentences, result.tokens)
 
 
 def test_models_that_cannot_predict(small: language_model.SmallModel) -> None:

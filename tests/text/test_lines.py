@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import lzma
 import os
 import sys
 import threading
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
+import compressed
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,21 +17,14 @@ from hypothesis import strategies as st
 from elmokit.errors import ConfigError, InputError, MissingExtraError
 from elmokit.text.lines import LineReader, read_lines
 
-zstandard = pytest.importorskip("zstandard")
-COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes,
-    ".gz": gzip.compress,
-    ".xz": lzma.compress,
-    ".zst": zstandard.compress,
-}
-suffixes = pytest.mark.parametrize("suffix", COMPRESS)
-compressed = pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+suffixes = pytest.mark.parametrize("suffix", ["", *compressed.SUFFIXES])
+every_compression = pytest.mark.parametrize("suffix", compressed.SUFFIXES)
 
 
 def write(folder: Path, suffix: str, data: bytes) -> Path:
-    """A file of the given text, compressed as its suffix says."""
+    """A file of the given bytes, compressed as its suffix says."""
     path = folder / f"text.txt{suffix}"
-    path.write_bytes(COMPRESS[suffix](data))
+    path.write_bytes(compressed.compress(data, suffix))
     return path
 
 
@@ -66,10 +57,12 @@ def test_an_empty_file_has_no_lines(tmp_path: Path, suffix: str) -> None:
     assert list(read_lines(write(tmp_path, suffix, b""))) == []
 
 
-@compressed
+@every_compression
 def test_several_streams_in_one_file_are_read_through(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"text{suffix}"
-    path.write_bytes(b"".join(COMPRESS[suffix](part) for part in (b"one\ntw", b"o\n", b"", b"three\n" * 5000)))
+    path.write_bytes(
+        b"".join(compressed.compress(part, suffix) for part in (b"one\ntw", b"o\n", b"", b"three\n" * 5000))
+    )
     assert list(read_lines(path)) == ["one", "two"] + ["three"] * 5000
 
 
@@ -84,9 +77,9 @@ def test_invalid_bytes_are_named_or_replaced(tmp_path: Path, suffix: str) -> Non
         list(read_lines(path, encoding_errors="loose"))  # type: ignore[arg-type]
 
 
-@compressed
+@every_compression
 def test_a_file_that_was_cut_off_is_an_error(tmp_path: Path, suffix: str) -> None:
-    whole = COMPRESS[suffix](os.urandom(30_000).hex().encode())
+    whole = compressed.compress(os.urandom(30_000).hex().encode(), suffix)
     for size in (1, 5, len(whole) // 2, len(whole) - 1):
         path = tmp_path / f"{size}{suffix}"
         path.write_bytes(whole[:size])
@@ -95,9 +88,9 @@ def test_a_file_that_was_cut_off_is_an_error(tmp_path: Path, suffix: str) -> Non
         assert "\n" not in str(caught.value)
 
 
-@compressed
+@every_compression
 def test_damaged_data_are_an_error(tmp_path: Path, suffix: str) -> None:
-    whole = bytearray(COMPRESS[suffix](os.urandom(30_000).hex().encode()))
+    whole = bytearray(compressed.compress(os.urandom(30_000).hex().encode(), suffix))
     whole[0:4] = b"text"
     path = tmp_path / f"damaged{suffix}"
     path.write_bytes(whole)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
 from pathlib import Path
 
+import compressed
 import numpy as np
 import pytest
 from hypothesis import given
@@ -50,17 +49,9 @@ def test_a_blank_line_takes_an_id() -> None:
     assert Vocabulary.from_lines(["<UNK>\n", "\n", "a\n"]).ids(["a", ""]).tolist() == [2, 1]
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("suffix", ["", *compressed.SUFFIXES])
 def test_files_plain_and_compressed(tmp_path: Path, suffix: str) -> None:
-    data = "".join(LINES).replace("cat", "kätzchen").encode()
-    if suffix == ".gz":
-        data = gzip.compress(data)
-    elif suffix == ".xz":
-        data = lzma.compress(data)
-    elif suffix == ".zst":
-        data = pytest.importorskip("zstandard").compress(data)
-    path = tmp_path / f"vocabulary.txt{suffix}"
-    path.write_bytes(data)
+    path = compressed.write(tmp_path / f"vocabulary.txt{suffix}", "".join(LINES).replace("cat", "kätzchen"))
     assert Vocabulary.from_file(path).ids(["kätzchen"]).tolist() == [4]
 
 

@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from elmokit import weights
 from elmokit.errors import ConfigError, FormatError, OutputError
+from elmokit.nn.softmax import AdaptiveHead, assemble_head
 from elmokit.weights import MixWeights, files, native
 
 
@@ -23,8 +24,14 @@ def model(tmp_path, write_hdf5, published):
     model.vocabulary = ("<S>", "</S>", "<UNK>", " ", "\u2028", "日本", "")
     model.card = "---\nlanguage: en\nlicense: cc-by-4.0\n---\n# A model\n"
     model.mixes = (MixWeights((0.1, 0.2, 0.3), 1.25),)
-    model.read_softmax = lambda: (torch.arange(42.0).reshape(7, 6), torch.ones(7))
+    model.read_softmax = lambda: assemble_head({"weight": torch.arange(42.0).reshape(7, 6), "bias": torch.ones(7)})
     return model
+
+
+def same(a, b):
+    """Whether two modules are of one kind, with the same numbers."""
+    a_, b_ = a.state_dict(), b.state_dict()
+    return type(a) is type(b) and a_.keys() == b_.keys() and all(torch.equal(a_[name], b_[name]) for name in a_)
 
 
 def test_round_trip_is_exact(tmp_path, model):
@@ -35,11 +42,51 @@ def test_round_trip_is_exact(tmp_path, model):
         assert getattr(again, name) == getattr(model, name), name
     for name, tensor in model.bilm.state_dict().items():
         assert torch.equal(again.bilm.state_dict()[name], tensor), name
-    assert all(torch.equal(a, b) for a, b in zip(again.softmax(), model.softmax(), strict=True))
+    assert same(again.softmax(), model.softmax())
     assert sorted(path.name for path in (tmp_path / "m").iterdir()) == [
         "README.md", "options.json", "softmax.safetensors", "vocabulary.txt", "weights.safetensors",
     ]  # fmt: skip
     assert {path.name for path in again.files} == {path.name for path in (tmp_path / "m").iterdir()}
+
+
+@pytest.mark.parametrize("cutoffs", [None, (2,), (1, 4)])
+def test_a_softmax_in_tiers(cutoffs, tmp_path, model):
+    torch.manual_seed(0)
+    head = AdaptiveHead(n_words=7, dim=6, cutoffs=cutoffs)
+    model.read_softmax = lambda: head
+    weights.save(model, tmp_path / "m")
+    again = weights.load(tmp_path / "m").softmax()
+    assert same(again, head) and again.tiers.cutoffs == head.tiers.cutoffs
+    x = torch.randn(3, 6)
+    assert torch.equal(again.log_probabilities(x), head.log_probabilities(x))
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ({}, "found none"),
+        ({"weight": torch.ones(7, 6)}, r"found weight \(7, 6\)"),
+        ({"weight": torch.ones(7, 6), "bias": torch.ones(6)}, r"weight \(7, 6\), bias \(6,\)|bias .*, weight"),
+        ({"weight": torch.ones(7), "bias": torch.ones(7)}, "expected weight"),
+        ({"weight": torch.ones(7, 5), "bias": torch.ones(7)}, "expected a softmax of vectors of 6, .* found 5"),
+        ({"weight": torch.ones(6, 6), "bias": torch.ones(6)}, "expected 7 rows, as the vocabulary has words, found 6"),
+        ({"tiers.head.weight": torch.ones(3, 6), "tiers.head.bias": torch.ones(3)}, "or tiers, found"),
+        ({"tiers.head.weight": torch.ones(3, 6), "tiers.tail.0.1.weight": torch.ones(5, 3)}, "or tiers, found"),
+        (
+            {
+                "tiers.head.weight": torch.ones(3, 6), "tiers.head.bias": torch.ones(3),
+                "tiers.tail.0.0.weight": torch.ones(2, 6), "tiers.tail.0.1.weight": torch.ones(5, 2),
+            },
+            "or tiers, found",
+        ),
+    ],
+)  # fmt: skip
+def test_a_softmax_that_does_not_fit(tensors, message, tmp_path, model):
+    weights.save(model, tmp_path / "m")
+    save_file(tensors, tmp_path / "m" / "softmax.safetensors")
+    with pytest.raises(FormatError, match=message) as error:
+        weights.load(tmp_path / "m").softmax()
+    assert "\n" not in str(error.value)
 
 
 def test_weights_can_be_trained_without_touching_the_file(tmp_path, model):

@@ -1,4 +1,4 @@
-"""`elmo convert`: a model of any format into the native one, or into the published HDF5."""
+"""`elmo convert`: a model of any format into the native one, or into a foreign one."""
 
 from __future__ import annotations
 
@@ -13,24 +13,36 @@ def convert(
         str, typer.Argument(metavar="IN", help="Model to read: a folder, a file or a zip of any format.")
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
-    to: Annotated[Literal["native", "hdf5"], typer.Option("--to", help="Format to write.")] = "native",
+    to: Annotated[
+        Literal["native", "hdf5", "allennlp", "efml"],
+        typer.Option(
+            "--to",
+            help="Format to write: our own, the published HDF5, a state dict of AllenNLP's Elmo, or ELMoForManyLangs.",
+        ),
+    ] = "native",
     half: Annotated[bool, typer.Option("--half", help="Store 16-bit numbers: half the size (native only).")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it is a model already.")] = False,
 ) -> None:
     """Convert a model, for example: elmo convert elmo_weights.hdf5 my-elmo --half
 
-    The softmax, the vocabulary and the model card come along where the model has them.
+    What the model has besides its network comes along: softmax, vocabulary, model card. Only the native format holds
+    every model; the last two formats have no softmax.
     """
     from elmokit import weights
     from elmokit.errors import ConfigError
-    from elmokit.weights import bilm_hdf5
+    from elmokit.weights import allennlp, bilm_hdf5, efml
 
-    if half and to == "hdf5":
-        raise ConfigError("--half: expected --to native, found --to hdf5, whose readers want 32-bit numbers")
+    if half and to != "native":
+        raise ConfigError(f"--half: expected --to native, found --to {to}, whose readers want 32-bit numbers")
     model = weights.load(source)
-    if to == "hdf5":
-        bilm_hdf5.save(model, target, overwrite=overwrite)
-    else:
+    if to == "native":
         weights.save(model, target, half=half, overwrite=overwrite)
+    elif to == "hdf5":
+        bilm_hdf5.save(model, target, overwrite=overwrite)
+    elif to == "allennlp":
+        allennlp.save(model, target, overwrite=overwrite)
+    else:
+        efml.save(model, target, overwrite=overwrite)
     size = sum(file.stat().st_size for file in target.expanduser().iterdir())
-    typer.echo(f"{target}: {model.format} to {to}, {model.parameter_count:,} parameters, {size / 1e6:.1f} MB")
+    lost = ", without its softmax" if model.has_softmax and to in ("allennlp", "efml") else ""
+    typer.echo(f"{target}: {model.format} to {to}, {model.parameter_count:,} parameters{lost}, {size / 1e6:.1f} MB")

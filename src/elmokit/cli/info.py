@@ -54,7 +54,7 @@ def describe(model: Model) -> dict[str, Any]:
         "state": model.config.state,
         "licence": model.licence,
         "vocabulary": len(model.vocabulary) if model.vocabulary is not None else 0,
-        "softmax": model.read_softmax is not None,
+        "softmax": model.has_softmax,
         "mixes": len(model.mixes),
         "files": [str(path) for path in model.files],
         "fingerprint": model.fingerprint,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import typer
+
+from elmokit.cli import training
 
 
 def perplexity(
@@ -30,21 +33,47 @@ def perplexity(
     encoding_errors: Annotated[
         Literal["strict", "replace", "ignore"], typer.Option(help="What to do about bytes that are not UTF-8.")
     ] = "strict",
+    device: training.Device = None,
+    threads: training.Threads = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Measure a model on a text, for example: elmo perplexity run/ test.txt
 
     One sentence a line. Every word counts, words out of the vocabulary as the one unknown word, and the end of each
     sentence (forward) or its begin (backward). The softmax is over the whole vocabulary of the model.
     """
-    from itertools import chain
+    import torch
 
     from elmokit import weights
+    from elmokit.cli.progress import watch
+    from elmokit.embed.run import Progress
+    from elmokit.embed.source import TextSource
+    from elmokit.pretrain.distributed import choose_device
     from elmokit.pretrain.perplexity import perplexity as measure
-    from elmokit.text.lines import read_lines
 
-    lines = chain.from_iterable(read_lines(path, encoding_errors=encoding_errors) for path in inputs)
-    result = measure(weights.load(model), lines, tokenizer=tokenizer, state="carry" if published else "reset")
+    if threads is not None:
+        torch.set_num_threads(threads)
+    source = TextSource(inputs, encoding_errors=encoding_errors)
+    loaded = weights.load(model)
+    loaded.bilm.to(choose_device(device))
+    n_read = 0  # sentences: some wait to be put into batches
+
+    def lines() -> Iterator[str]:
+        nonlocal n_read
+        for n_read, line in enumerate(source, start=1):  # noqa: B007 (shown below)
+            yield line.text
+
+    with watch(quiet=quiet) as show:
+        result = measure(
+            loaded, lines(), tokenizer=tokenizer, state="carry" if published else "reset",
+            progress=lambda sentences, tokens: show(
+                Progress(
+                    sentences, tokens, bytes_read=source.bytes_read * sentences // n_read,
+                    bytes_total=source.bytes_total,
+                )
+            ),
+        )  # fmt: skip
     if as_json:
         facts = {
             "forward": result.forward,

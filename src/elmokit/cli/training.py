@@ -2,74 +2,30 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import shlex
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import timedelta
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from elmokit.cli.progress import clock
+
 if TYPE_CHECKING:
+    from elmokit.pretrain.distributed import Processes
     from elmokit.pretrain.loop import Step
     from elmokit.pretrain.run import Look, Run
     from elmokit.pretrain.settings import TrainingSettings
 
-Train = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FILES", help="Text, one sentence a line; also .gz, .xz, .zst and patterns in quotes; may be repeated."
-    ),
-]
-Heldout = Annotated[str | None, typer.Option(metavar="FILE", help="Text whose perplexity decides what is best.")]
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder of the run and the model.")]
-Tokenize = Annotated[
-    bool, typer.Option("--tokenize", help="Raw text: the same as --tokenizer words. Else tokens stand between spaces.")
-]
-TokenizerName = Annotated[
-    str | None, typer.Option(metavar="spaces|words|spacy:xx", help="How lines become tokens; by default spaces.")
-]
-VocabularyFile = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Words to predict: <S>, </S>, <UNK>, then by frequency; else it is built."),
-]
-VocabularySize = Annotated[
-    int | None, typer.Option(metavar="N", help="Words of a vocabulary that is built, with the three marks.")
-]
-Epochs = Annotated[float | None, typer.Option(metavar="N", help="Passes over the text.")]
-Steps = Annotated[int | None, typer.Option(metavar="N", help="Instead of --epochs: updates.")]
-Minutes = Annotated[float | None, typer.Option(metavar="N", help="Instead of --epochs: time.")]
-BatchTokens = Annotated[int | None, typer.Option(metavar="N", help="Tokens of a batch, over all processes.")]
-Accumulate = Annotated[int | None, typer.Option(metavar="N", help="Batches whose gradients make one update.")]
-LossKind = Annotated[
-    Literal["full", "sampled", "adaptive"] | None, typer.Option(help="Softmax: over all words, a sample, or in tiers.")
-]
-Samples = Annotated[int | None, typer.Option("--n-samples", metavar="N", help="Words of a sample.")]
-Dropout = Annotated[float | None, typer.Option(metavar="P", help="Share of numbers dropped.")]
-Optimiser = Annotated[Literal["adam", "adagrad"] | None, typer.Option(help="Published: adagrad.")]
-LearningRate = Annotated[float | None, typer.Option(metavar="X", help="At its highest.")]
-WarmUp = Annotated[int | None, typer.Option(metavar="STEPS", help="Until the learning rate is at its highest.")]
-Decay = Annotated[Literal["none", "linear", "cosine"] | None, typer.Option(help="How the learning rate falls.")]
-Clip = Annotated[float | None, typer.Option(metavar="X", help="Longest gradient.")]
-LossScale = Annotated[float | None, typer.Option(metavar="X", hidden=True)]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Of all random numbers.")]
-MaxSentence = Annotated[int | None, typer.Option(metavar="N", help="Longer sentences are cut into pieces.")]
-EncodingErrors = Annotated[
-    Literal["strict", "replace", "ignore"] | None, typer.Option(help="What to do about bytes that are not UTF-8.")
-]
-HeldoutEvery = Annotated[int | None, typer.Option(metavar="STEPS", help="Between two looks at the held-out text.")]
-CheckpointEvery = Annotated[int | None, typer.Option(metavar="STEPS", help="Between two checkpoints.")]
-LogEvery = Annotated[int | None, typer.Option(metavar="STEPS", help="Between two lines of metrics.jsonl.")]
-Precision = Annotated[
-    Literal["auto", "float32", "bfloat16"] | None,
-    typer.Option(help="Of matrix products; auto is bfloat16 on GPUs that have it."),
-]
 Device = Annotated[
     str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1; by default a GPU where there is one.")
 ]
@@ -77,6 +33,89 @@ Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads o
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint; begin if there is none.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in the folder.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only warnings and errors.")]
+
+# The flags that are settings, each under the name of its field, in the order of --help. What is not given is None.
+# (`tokenize` is no field, but short for a tokenizer.)
+FLAGS: dict[str, Any] = {
+    "train": Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILES",
+            help="Text, one sentence a line; also .gz, .xz, .zst and patterns in quotes; may be repeated.",
+        ),
+    ],
+    "heldout": Annotated[str | None, typer.Option(metavar="FILE", help="Text whose perplexity decides what is best.")],
+    "vocabulary": Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Words to predict: <S>, </S>, <UNK>, then by frequency; else it is built."),
+    ],
+    "vocabulary_size": Annotated[
+        int | None, typer.Option(metavar="N", help="Words of a vocabulary that is built, with the three marks.")
+    ],
+    "tokenizer": Annotated[
+        str | None, typer.Option(metavar="spaces|words|spacy:xx", help="How lines become tokens; by default spaces.")
+    ],
+    "tokenize": Annotated[bool, typer.Option("--tokenize", help="Raw text: the same as --tokenizer words.")],
+    "max_sentence": Annotated[int | None, typer.Option(metavar="N", help="Longer sentences are cut into pieces.")],
+    "encoding_errors": Annotated[
+        Literal["strict", "replace", "ignore"] | None, typer.Option(help="What to do about bytes that are not UTF-8.")
+    ],
+    "epochs": Annotated[float | None, typer.Option(metavar="N", help="Passes over the text.")],
+    "steps": Annotated[int | None, typer.Option(metavar="N", help="Instead of --epochs: updates.")],
+    "minutes": Annotated[float | None, typer.Option(metavar="N", help="Instead of --epochs: time.")],
+    "batch_tokens": Annotated[int | None, typer.Option(metavar="N", help="Tokens of a batch, over all processes.")],
+    "accumulate": Annotated[int | None, typer.Option(metavar="N", help="Batches whose gradients make one update.")],
+    "loss": Annotated[
+        Literal["full", "sampled", "adaptive"] | None,
+        typer.Option(help="Softmax: over all words, a sample, or in tiers."),
+    ],
+    "n_samples": Annotated[int | None, typer.Option(metavar="N", help="Words of a sample.")],
+    "dropout": Annotated[float | None, typer.Option(metavar="P", help="Share of numbers dropped.")],
+    "optimiser": Annotated[Literal["adam", "adagrad"] | None, typer.Option(help="Published: adagrad.")],
+    "learning_rate": Annotated[float | None, typer.Option(metavar="X", help="At its highest.")],
+    "warm_up": Annotated[int | None, typer.Option(metavar="STEPS", help="Until the learning rate is at its highest.")],
+    "decay": Annotated[Literal["none", "linear", "cosine"] | None, typer.Option(help="How the learning rate falls.")],
+    "clip": Annotated[float | None, typer.Option(metavar="X", help="Longest gradient.")],
+    "loss_scale": Annotated[float | None, typer.Option(metavar="X", hidden=True)],
+    "seed": Annotated[int | None, typer.Option(metavar="N", help="Of all random numbers.")],
+    "heldout_every": Annotated[
+        int | None, typer.Option(metavar="STEPS", help="Between two looks at the held-out text.")
+    ],
+    "checkpoint_every": Annotated[int | None, typer.Option(metavar="STEPS", help="Between two checkpoints.")],
+    "log_every": Annotated[int | None, typer.Option(metavar="STEPS", help="Between two lines of metrics.jsonl.")],
+    "precision": Annotated[
+        Literal["auto", "float32", "bfloat16"] | None,
+        typer.Option(help="Of matrix products; auto is bfloat16 on GPUs that have it."),
+    ],
+}
+
+
+def with_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with a parameter for every flag of FLAGS instead of its `**given`, which gets them as settings.
+
+    They stand behind its positional parameters and before those that are keywords only.
+    """
+    own = list(inspect.signature(command, eval_str=True).parameters.values())
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    flags = [
+        inspect.Parameter(name, keyword, default=False if name == "tokenize" else None, annotation=kind)
+        for name, kind in FLAGS.items()
+    ]
+    front = [parameter for parameter in own if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    parameters = [*front, *flags, *(parameter for parameter in own if parameter.kind is keyword)]
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        given = {name: values.pop(name) for name in FLAGS}
+        tokenize = given.pop("tokenize")
+        given["tokenizer"] = given["tokenizer"] or ("words" if tokenize else None)
+        given["train"] = tuple(str(absolute(path)) for path in given["train"] or ()) or None
+        command(**values, **given | {name: absolute(given[name]) for name in ("heldout", "vocabulary")})
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
 
 _LINE_SECONDS, _BAR_SECONDS = 10.0, 0.2
 
@@ -86,14 +125,23 @@ def absolute(path: str | None) -> str | None:
     return str(Path(path).expanduser().absolute()) if path is not None else None
 
 
-def absolutes(paths: list[str] | None) -> tuple[str, ...] | None:
-    """The same of many."""
-    return tuple(str(absolute(path)) for path in paths) if paths else None
-
-
-def command() -> str:
+def command_line() -> str:
     """The command as it was typed, but for the program's own path."""
     return shlex.join(["elmo", *sys.argv[1:]])
+
+
+@contextmanager
+def session(output: Path, device: str | None, threads: int | None) -> Iterator[Processes]:
+    """This process among those that `torchrun` has started, if it has; the first one holds the lock of the folder."""
+    import torch
+
+    from elmokit.pretrain.distributed import joined
+    from elmokit.weights.lock import locked
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    with joined(device) as processes, locked(output) if processes.is_first else nullcontext():
+        yield processes
 
 
 def follow(run: Run, *, quiet: bool) -> None:
@@ -108,7 +156,7 @@ def follow(run: Run, *, quiet: bool) -> None:
         if find_spec("tensorboard") is None:
             typer.echo("metrics.jsonl only; for TensorBoard as well: pip install 'elmokit[pretrain]'", err=True)
     began = run.state.step
-    with _signals() as caught, _display(run, quiet=quiet or not first) as show:
+    with signals() as caught, _display(run, quiet=quiet or not first) as show:
         for event in run.go(lambda: bool(caught)):
             show(event)
     state = run.state
@@ -135,8 +183,8 @@ def warn_of_overlap(settings: TrainingSettings) -> None:
 
 
 @contextmanager
-def counting(*, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """A function to call with the fraction of the text whose words are counted."""
+def counting(what: str = "counting words", *, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """A function to call with the fraction of that work that is done."""
     shown = time.monotonic()
     is_terminal = sys.stderr.isatty()
 
@@ -145,14 +193,14 @@ def counting(*, quiet: bool) -> Iterator[Callable[[float], None]]:
         if not quiet and time.monotonic() - shown >= (_BAR_SECONDS if is_terminal else _LINE_SECONDS):
             shown = time.monotonic()
             _clear(is_terminal)
-            typer.echo(f"{done:6.1%}  counting words", err=True, nl=not is_terminal)
+            typer.echo(f"{done:6.1%}  {what}", err=True, nl=not is_terminal)
 
     yield show
     _clear(is_terminal and not quiet)
 
 
 @contextmanager
-def _signals() -> Iterator[list[int]]:
+def signals() -> Iterator[list[int]]:
     """Collects signals to end; a second one has its usual effect."""
     caught: list[int] = []
     usual = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -208,7 +256,7 @@ def _clear(is_terminal: bool) -> None:
 def _step_line(step: Step, left: float) -> str:
     return (
         f"{step.done:6.1%}  step {step.step:,}  epoch {step.epoch:.2f}  loss {step.loss:.3f}  "
-        f"perplexity {step.perplexity:,.1f}  {step.tokens_per_second:,.0f} tokens/s  {_clock(left)} left"
+        f"perplexity {step.perplexity:,.1f}  {step.tokens_per_second:,.0f} tokens/s  {clock(left)} left"
     )
 
 
@@ -237,8 +285,4 @@ def _summary(run: Run, *, was_complete: bool) -> str:
         return f"{run.folder}: was complete already, after step {state.step:,}"
     best = f"; held-out perplexity {state.best['mean']:,.2f} at step {state.best['step']:,}" if state.best else ""
     cut = f"; {state.position.long_sentences:,} long sentence(s) cut" if state.position.long_sentences else ""
-    return f"{run.folder}: {state.step:,} steps, {state.tokens:,} tokens in {_clock(state.seconds)}{best}{cut}"
-
-
-def _clock(seconds: float) -> str:
-    return str(timedelta(seconds=round(min(seconds, 1e8))))
+    return f"{run.folder}: {state.step:,} steps, {state.tokens:,} tokens in {clock(state.seconds)}{best}{cut}"

@@ -18,7 +18,7 @@ from elmokit.embed.sentence import EmbeddedSentence
 from elmokit.embed.words import WordReader
 from elmokit.errors import ConfigError, InputError
 from elmokit.nn.lstm import LstmState
-from elmokit.nn.softmax import SoftmaxHead
+from elmokit.nn.softmax import Head
 from elmokit.text.batch import windows
 from elmokit.text.tokenizer import Tokenizer, get_tokenizer, tokenize
 from elmokit.weights import native
@@ -59,7 +59,7 @@ class Elmo:
             bilm.pack_("int8" if self.dtype == "int8" else "float32")
         elif self.dtype == "float16":
             bilm.half()
-        self._head: SoftmaxHead | None = None  # read when something is predicted
+        self._head: Head | None = None  # read when something is predicted
         self._engine = Engine(bilm, WordReader(model), state=self.state)
 
     @classmethod
@@ -163,14 +163,14 @@ class Elmo:
 
     def predict_next(
         self, text: str | Sequence[str], *, direction: Direction = "forward", top: int = 10, gap: str = "___",
-        tokenizer: str | Tokenizer = "words", exclude: Sequence[str] = ("<UNK>",),
+        tokenizer: str | Tokenizer = "words", exclude: Sequence[str] | None = None,
     ) -> list[Prediction]:  # fmt: skip
         """The likeliest words after a text; before it ("backward"); or at its `gap`, from both sides ("gap").
 
         Needs a model with a softmax and a vocabulary.
         """
         if self._head is None:
-            self._head = SoftmaxHead.from_weights(self.model.softmax()).to(self.device)
+            self._head = self.model.softmax().to(self.device)
         return predict_next(
             self.model, self._engine.reader, text, direction=direction, top=top, gap=gap, tokenizer=tokenizer,
             exclude=exclude, head=self._head,

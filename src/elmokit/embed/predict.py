@@ -13,9 +13,9 @@ from elmokit.embed.words import WordReader
 from elmokit.errors import ConfigError, InputError
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.packing import Packing
-from elmokit.nn.softmax import SoftmaxHead
-from elmokit.text.characters import UNK
+from elmokit.nn.softmax import Head
 from elmokit.text.tokenizer import Tokenizer, get_tokenizer, tokenize
+from elmokit.text.vocabulary import marks_of
 from elmokit.weights.model import Model
 
 Direction = Literal["forward", "backward", "gap"]
@@ -34,8 +34,8 @@ class Prediction:
 @torch.inference_mode()
 def predict_next(
     model: Model, reader: WordReader, text: str | Sequence[str], *, direction: Direction = "forward", top: int = 10,
-    gap: str = GAP, tokenizer: str | Tokenizer = "words", exclude: Collection[str] = (UNK,),
-    head: SoftmaxHead | None = None,
+    gap: str = GAP, tokenizer: str | Tokenizer = "words", exclude: Collection[str] | None = None,
+    head: Head | None = None,
 ) -> list[Prediction]:  # fmt: skip
     """The `top` likeliest words, the likeliest first.
 
@@ -43,7 +43,7 @@ def predict_next(
     direction: "forward" predicts what follows the text, "backward" what precedes it; a sentence that ends or begins
         there is its mark, `</S>` or `<S>`. "gap" predicts the word where `gap` stands in the text from both sides,
         p(w) ~ p(w | left) p(w | right), made to sum to 1 over all words but marks and excluded ones.
-    exclude: words not to show.
+    exclude: words not to show; by default the mark of unknown words.
     head: the output layer, for callers that keep it; else it is read from the model's files.
     """
     if direction not in get_args(Direction):
@@ -51,20 +51,22 @@ def predict_next(
     if top < 1:
         raise ConfigError(f"top: expected 1 word or more, found {top}")
     if head is None:
-        head = SoftmaxHead.from_weights(model.softmax()).to(model.bilm.device)
+        head = model.softmax().to(model.bilm.device)
     if model.vocabulary is None:
         raise ConfigError(
             f"{model.format} model: expected its softmax to have words, found none; put vocabulary.txt beside it"
         )
     split = get_tokenizer(tokenizer)
+    *ends, unknown = marks_of(model.config)
+    excluded = {unknown} if exclude is None else {*exclude}
     if direction == "gap":
         left, right = _around(text, gap)
-        exclude = {*exclude, reader.begin, reader.end}
+        excluded.update(ends)
         log_p = _after(model.bilm, reader, _tokens(left, split), head)
         log_p = log_p + _before(model.bilm, reader, _tokens(right, split), head)
     else:
         log_p = (_after if direction == "forward" else _before)(model.bilm, reader, _tokens(text, split), head)
-    hidden = [k for k, word in enumerate(model.vocabulary) if not word or word in exclude]
+    hidden = [k for k, word in enumerate(model.vocabulary) if not word or word in excluded]
     log_p[hidden] = -torch.inf
     if direction == "gap":
         log_p = torch.log_softmax(log_p, dim=0)
@@ -75,12 +77,12 @@ def predict_next(
     ]
 
 
-def _after(bilm: BiLM, reader: WordReader, tokens: list[str], head: SoftmaxHead) -> Tensor:
+def _after(bilm: BiLM, reader: WordReader, tokens: list[str], head: Head) -> Tensor:
     """log p of every word to follow a sentence's first tokens, (V,)."""
     return head.log_probabilities(_read(bilm, reader, [reader.begin, *tokens], "forward")[-1:])[0]
 
 
-def _before(bilm: BiLM, reader: WordReader, tokens: list[str], head: SoftmaxHead) -> Tensor:
+def _before(bilm: BiLM, reader: WordReader, tokens: list[str], head: Head) -> Tensor:
     """log p of every word to precede a sentence's last tokens, (V,)."""
     return head.log_probabilities(_read(bilm, reader, [*tokens, reader.end], "backward")[:1])[0]
 

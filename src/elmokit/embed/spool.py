@@ -20,6 +20,7 @@ from typing import IO, Any, Self
 from elmokit.embed.chunk import Chunk, State, read_chunk, write_chunk
 from elmokit.embed.record import Record
 from elmokit.errors import OutputError
+from elmokit.weights.lock import LOCK, lock
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -40,7 +41,7 @@ class Spool:
         if not target.parent.is_dir():
             raise OutputError(f"{target}: expected an existing folder, found no {target.parent}; create it")
         with self._one_line():
-            self._lock = _lock(self.folder, target)
+            self._lock = lock(self.folder, target)
         try:
             with self._one_line():
                 self._begin(dict(settings), resume)
@@ -112,7 +113,7 @@ class Spool:
             if resume and self.target.exists():
                 self.complete = True
                 return
-            self._lock = _lock(self.folder, self.target)
+            self._lock = lock(self.folder, self.target)
         run = self.folder / "run.json"
         unfinished = run.exists() and self._has_chunks()
         if unfinished and not resume and not self.overwrite:
@@ -160,7 +161,7 @@ class Spool:
 
     def _remove_folder(self) -> None:
         with contextlib.suppress(OSError):  # files of others, or a system that keeps what is open
-            (self.folder / "lock").unlink()
+            (self.folder / LOCK).unlink()
             self.folder.rmdir()
 
     def _path(self, number: int) -> Path:
@@ -178,35 +179,6 @@ class Spool:
             if error.errno in _FULL:
                 reason += f"; finished work is kept in {self.folder}: make room, then use --resume"
             raise OutputError(f"{self.target}: cannot be written: {reason}") from None
-
-
-def _lock(folder: Path, target: Path) -> IO[bytes]:
-    """The lock of a folder, which is made if need be; the system opens it when this process ends, however it ends."""
-    while True:
-        folder.mkdir(exist_ok=True)
-        path = folder / "lock"
-        try:
-            file = open(path, "ab")  # noqa: SIM115 (it stays open as long as the lock is held)
-        except FileNotFoundError:  # the run that held it has just ended and removed the folder
-            continue
-        try:
-            _lock_file(file)
-            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-                return file
-        except BlockingIOError:
-            file.close()
-            raise OutputError(f"{target}: another process is writing it; wait for it, or choose another name") from None
-        except FileNotFoundError:  # removed between opening and locking
-            pass
-        file.close()
-
-
-def _lock_file(file: IO[bytes]) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows: two runs on one output are not told apart there
-        return
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _compare(target: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

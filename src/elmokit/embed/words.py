@@ -6,8 +6,8 @@ import torch
 
 from elmokit.errors import FormatError
 from elmokit.nn.padded import TokenIds
-from elmokit.text.characters import ByteCharacters, CodePointCharacters
-from elmokit.text.vocabulary import MANY_LANGS_MARKS, PUBLISHED_MARKS, Vocabulary
+from elmokit.text.characters import BOS, EOS, characters_of
+from elmokit.text.vocabulary import Vocabulary, vocabulary_of
 from elmokit.weights.model import Model
 
 
@@ -16,31 +16,18 @@ class WordReader:
 
     def __init__(self, model: Model) -> None:
         config = model.config
-        self.characters: ByteCharacters | CodePointCharacters | None = None
+        self.characters = characters_of(config, model.alphabet)
         self.vocabulary: Vocabulary | None = None
-        self.begin, self.end = "<S>", "</S>"
-        if config.char_cnn is not None:
-            if config.char_cnn.alphabet == "bytes":
-                self.characters = ByteCharacters(config.char_cnn.max_characters)
-            elif model.alphabet is None:
-                raise FormatError(f"{model.format} model: expected an alphabet of code points, found none")
-            else:
-                self.characters = CodePointCharacters(model.alphabet, config.char_cnn.max_characters)
-            self.begin, self.end = self.characters.begin, self.characters.end
+        self.begin, self.end = (self.characters.begin, self.characters.end) if self.characters else (BOS, EOS)
         if config.n_words:
             if model.vocabulary is None:
                 raise FormatError(f"{model.format} model reads words: put its vocabulary.txt beside the weights")
-            many_langs = config.char_cnn is not None
-            self.vocabulary = Vocabulary(model.vocabulary, marks=MANY_LANGS_MARKS if many_langs else PUBLISHED_MARKS)
+            self.vocabulary = vocabulary_of(config, model.vocabulary)
 
     def __call__(self, words: list[str]) -> TokenIds:
         """Ids of n words: characters (n, M) and words (n,)."""
         characters = None if self.characters is None else torch.from_numpy(self.characters.encode(words))
-        ids = None
-        if self.vocabulary is not None:
-            if self.characters is not None:  # ELMoForManyLangs cuts a word before it looks it up
-                words = [word[: self.characters.max_characters - 2] for word in words]
-            ids = torch.from_numpy(self.vocabulary.ids(words))
+        ids = None if self.vocabulary is None else torch.from_numpy(self.vocabulary.ids(words))
         return TokenIds(characters, ids)
 
     def marks(self) -> TokenIds:

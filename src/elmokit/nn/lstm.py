@@ -13,6 +13,8 @@ from elmokit.config import LstmConfig
 from elmokit.nn.matmul import Matmul, repeated
 from elmokit.nn.packing import Packing
 
+aten = torch.ops.aten
+
 # Without gradients the input products are made for this many numbers at a time: enough rows for the matrix product to
 # be fast, few enough that a sentence of any length fits into memory.
 INPUT_BLOCK = 8 * 1024 * 1024
@@ -135,6 +137,12 @@ def cell_step(gates: Tensor, cell: Tensor, clip: float | None) -> Tensor:
     return hidden.add_(hidden).sub_(o)  # o (2 sigmoid(2c) - 1)
 
 
+def _stop_at_clip(gradient: Tensor, value: Tensor, clip: float | None) -> None:
+    """No gradient goes through a clipped value; in place."""
+    if clip is not None:
+        aten.hardtanh_backward(gradient, value, -clip, clip, grad_input=gradient)
+
+
 class _LstmFunction(torch.autograd.Function):
     """The same run with a backward pass that collects the gradients of all steps into one matrix product per weight."""
 
@@ -180,25 +188,25 @@ class _LstmFunction(torch.autograd.Function):
         for t in range(len(steps) - 1, -1, -1):
             start, stop = steps[t]
             n = stop - start
-            i, f, o, s = gates[start:stop].chunk(4, dim=1)
-            j = 2 * s - 1
-            gi, gf, go, gj = grad_gates[start:stop].chunk(4, dim=1)
+            step, grad_step = gates[start:stop], grad_gates[start:stop]
+            i, f, o, s = step.chunk(4, dim=1)  # s = (j + 1) / 2
+            gi, gf, go, gj = grad_step.chunk(4, dim=1)
             dm = grad_m[start:stop].add_(dh[:n])
-            if p is not None and config.proj_clip is not None:
-                dm.mul_(m[start:stop].abs() < config.proj_clip)  # no gradient through a clipped value
+            if p is not None:
+                _stop_at_clip(dm, m[start:stop], config.proj_clip)
             dy = dm if to_hidden is None else to_hidden(dm)  # (n, C) gradient of o tanh(c)
             tc = tanh_c[start:stop]
-            torch.mul(dy, tc, out=go).mul_(o).mul_(1 - o)
             d = dc[:n]
-            d.addcmul_(dy * o, 1 - tc * tc)
-            if config.cell_clip is not None:
-                d.mul_(cells[start:stop].abs() < config.cell_clip)
+            torch.mul(dy, tc, out=go)
+            d += aten.tanh_backward(dy * o, tc)
+            _stop_at_clip(d, cells[start:stop], config.cell_clip)
             before = cell[:n] if t == 0 else cells[steps[t - 1][0] : steps[t - 1][0] + n]
-            torch.mul(d, before, out=gf).mul_(f).mul_(1 - f)
-            torch.mul(d, j, out=gi).mul_(i).mul_(1 - i)
-            torch.mul(d, i, out=gj).mul_(1 - j * j)
+            torch.mul(d, before, out=gf)
+            torch.mul(d, s, out=gi).mul_(2).sub_(d)  # d j
+            torch.mul(d, i, out=gj).mul_(4)  # 1 - j^2 = 4 s (1 - s): with this, all four are derivatives of a sigmoid
+            aten.sigmoid_backward(grad_step, step, grad_input=grad_step)
             d.mul_(f)
-            dh[:n] = to_state(grad_gates[start:stop])
+            dh[:n] = to_state(grad_step)
         grad_u = output[: steps[0][1]].t() @ grad_gates[: steps[0][1]]
         if len(steps) > 1:
             # row of the same sentence one step earlier: steps shrink, so it stands n_before rows above

@@ -7,8 +7,9 @@ there its gradients are made too: no score is computed twice, and none is kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -22,34 +23,31 @@ BLOCK = 2**21  # scores at a time: 8 MB, which a cache holds
 FEWEST_ROWS = 128  # below that, adding to the gradients of all words would cost more than the scores
 LARGEST_BLOCK = 2**25  # but no more than 128 MB
 
-ADAPTIVE_CUTOFFS = (4_000, 40_000, 200_000)
+ADAPTIVE_CUTOFFS = (2_000, 10_000, 100_000)
+ADAPTIVE_SHRINK = 2.0  # D of a tier / D of the next
 
 
 class SoftmaxHead(nn.Module):
     """-log p(w | x) = log sum_v exp(x W_v + b_v) - (x W_w + b_w), one W for both directions (Peters et al. 2018)."""
 
-    def __init__(self, *, n_words: int, dim: int, sparse: bool = False) -> None:
-        """sparse: `sampled` gives W a gradient of the rows that it used instead of one of all V.
-
-        A gradient of all rows is written and read at every step: at V = 800,000 and D = 512 that is 1.6 GB. The other
-        kind suits torch's Adagrad, but not its `clip_grad_norm_`.
-        """
+    def __init__(self, *, n_words: int, dim: int) -> None:
         super().__init__()
-        self.sparse = sparse
+        # `sampled` gives W a gradient of the rows that it used instead of one of all V. The latter is written and read
+        # at every step: at V = 800,000 and D = 512 that is 1.6 GB. The former suits torch's Adagrad, but not its
+        # `clip_grad_norm_`.
+        self.sparse = False
         self.weight = nn.Parameter(torch.empty(n_words, dim))
         self.bias = nn.Parameter(torch.empty(n_words))
 
-    @classmethod
-    def from_weights(cls, weights: tuple[Tensor, Tensor] | None) -> SoftmaxHead:
-        """Around W (V, D) and b (V,) as a model's `softmax()` gives them, without gradients; nothing is copied."""
-        if weights is None:
-            raise ConfigError(
-                "model: expected a softmax, to give words probabilities; found none: fit one with elmo finetune"
-            )
-        with torch.device("meta"):
-            head = cls(n_words=weights[0].shape[0], dim=weights[0].shape[1])
-        head.load_state_dict({"weight": weights[0], "bias": weights[1]}, assign=True)
-        return head.requires_grad_(False)
+    @property
+    def n_words(self) -> int:
+        """V."""
+        return len(self.bias)
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        return self.weight.shape[1]
 
     def initialise(self, generator: torch.Generator | None = None) -> None:
         """Fill a new layer as the published trainer did."""
@@ -58,8 +56,7 @@ class SoftmaxHead(nn.Module):
 
     def forward(self, x: Tensor, targets: Tensor) -> Tensor:
         """x: (n, D), targets: (n,) ids. Returns -log p, (n,), exactly."""
-        own, own_bias = functional.embedding(targets, self.weight), self.bias[targets]
-        return self._losses(x, self.weight, self.bias, own, own_bias, targets)
+        return _all_words(x, self.weight, self.bias, targets)
 
     def sampled(self, x: Tensor, targets: Tensor, n_samples: int, generator: torch.Generator | None = None) -> Tensor:
         """x: (n, D), targets: (n,) ids. Returns -log p among each row's target and one sample of words, (n,).
@@ -75,42 +72,82 @@ class SoftmaxHead(nn.Module):
         rows = functional.embedding(chosen, self.weight, sparse=self.sparse)  # (S + n, D)
         place = torch.searchsorted(ids, targets).clamp_(max=n_samples - 1)
         hit = torch.where(ids[place] == targets, place, -1)  # the target's column, if it is in the sample
-        return self._losses(x, rows[:n_samples], bias[:n_samples], rows[n_samples:], bias[n_samples:], hit)
+        return _losses(x, rows[:n_samples], bias[:n_samples], rows[n_samples:], bias[n_samples:], hit)
 
     def log_probabilities(self, x: Tensor) -> Tensor:
         """(n, D) to log p of every word, (n, V)."""
         return torch.log_softmax(functional.linear(x.to(self.weight.dtype), self.weight, self.bias), dim=1)
 
-    def _losses(self, x: Tensor, *others: Tensor) -> Tensor:
-        with torch.autocast(x.device.type, enabled=False):  # sums over so many words want all the digits
-            losses: Tensor = _Loss.apply(x.to(self.weight.dtype), *others)  # type: ignore[no-untyped-call]
-        return losses
-
 
 class AdaptiveHead(nn.Module):
     """Frequent words in a full softmax, the others in tiers of ever shorter vectors (Grave et al. 2017)."""
 
-    def __init__(self, *, n_words: int, dim: int, cutoffs: Sequence[int] | None = None, shrink: float = 2.0) -> None:
-        """cutoffs: ids, in the order of frequency, at which a new tier begins; shrink: D of a tier / the next."""
+    def __init__(self, *, n_words: int, dim: int, cutoffs: Sequence[int] | None = None) -> None:
+        """cutoffs: ids, in the order of frequency, at which a new tier begins."""
         super().__init__()
         if cutoffs is None:
             cutoffs = [cutoff for cutoff in ADAPTIVE_CUTOFFS if cutoff < n_words] or [n_words // 2]
         try:
-            self.tiers = nn.AdaptiveLogSoftmaxWithLoss(dim, n_words, list(cutoffs), div_value=shrink, head_bias=True)
+            self.tiers = nn.AdaptiveLogSoftmaxWithLoss(dim, n_words, list(cutoffs), ADAPTIVE_SHRINK, head_bias=True)
         except ValueError:
             raise ConfigError(
                 f"cutoffs: expected ascending ids between 0 and {n_words}, found {list(cutoffs)}"
             ) from None
 
+    @property
+    def n_words(self) -> int:
+        """V."""
+        return self.tiers.n_classes
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        return self.tiers.in_features
+
     def forward(self, x: Tensor, targets: Tensor) -> Tensor:
-        """x: (n, D), targets: (n,) ids. Returns -log p, (n,)."""
-        log_p: Tensor = self.tiers(x, targets).output
-        return -log_p
+        """x: (n, D), targets: (n,) ids. Returns -log p, (n,): of the word or its tier, and of the word in its tier."""
+        starts = self.tiers.cutoffs[:-1]
+        tier = torch.bucketize(targets, targets.new_tensor(starts), right=True)  # (n,) 0: among the frequent words
+        head = self.tiers.head
+        losses = _all_words(x, head.weight, head.bias, torch.where(tier == 0, targets, starts[0] - 1 + tier))
+        for k, (start, tail) in enumerate(zip(starts, self.tiers.tail, strict=True), start=1):
+            rows = (tier == k).nonzero().squeeze(1)
+            shorten, words = tail.parameters()  # (d, D), (V_k, d)
+            short = functional.linear(x[rows].to(shorten.dtype), shorten)
+            inside = _all_words(short, words, words.new_zeros(len(words)), targets[rows] - start)
+            losses = losses.index_add(0, rows, inside)
+        return losses
 
     def log_probabilities(self, x: Tensor) -> Tensor:
         """(n, D) to log p of every word, (n, V)."""
-        log_p: Tensor = self.tiers.log_prob(x)
+        log_p: Tensor = self.tiers.log_prob(x.to(self.tiers.head.weight.dtype))
         return log_p
+
+
+Head = SoftmaxHead | AdaptiveHead  # both: `forward`, `log_probabilities`, `n_words`, `dim`
+
+
+def assemble_head(tensors: Mapping[str, Tensor]) -> Head:
+    """The head whose `state_dict` this is, without gradients; nothing is copied.
+
+    Which kind it is, and where its tiers begin, follows from the names and sizes; tensors that make no head are a
+    ConfigError.
+    """
+    try:
+        with torch.device("meta"):
+            if "tiers.head.weight" in tensors:
+                n_tiers = sum(name.startswith("tiers.tail.") for name in tensors) // 2
+                front, dim = tensors["tiers.head.weight"].shape  # the tiers themselves come after the frequent words
+                sizes = [len(tensors[f"tiers.tail.{k}.1.weight"]) for k in range(n_tiers)]
+                *cutoffs, n_words = accumulate(sizes, initial=front - n_tiers)
+                head: Head = AdaptiveHead(n_words=n_words, dim=dim, cutoffs=cutoffs)
+            else:
+                head = SoftmaxHead(n_words=len(tensors["weight"]), dim=tensors["weight"].shape[1])
+        head.load_state_dict(tensors, assign=True)
+    except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
+        found = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items()) or "none"
+        raise ConfigError(f"softmax: expected weight (V, D) and bias (V,), or tiers, found {found}") from None
+    return head.requires_grad_(False)
 
 
 @dataclass(frozen=True)
@@ -145,6 +182,17 @@ def draw(n_words: int, n_samples: int, generator: torch.Generator | None = None)
             return Sample((first < n_tries).nonzero().squeeze(1), n_tries, n_words)
 
 
+def _all_words(x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+    """-log p of the targets (n,) among all rows of W (V, D)."""
+    return _losses(x, weight, bias, functional.embedding(targets, weight), bias[targets], targets)
+
+
+def _losses(x: Tensor, rows: Tensor, *others: Tensor) -> Tensor:
+    with torch.autocast(x.device.type, enabled=False):  # sums over so many words want all the digits
+        losses: Tensor = _Loss.apply(x.to(rows.dtype), rows, *others)  # type: ignore[no-untyped-call]
+    return losses
+
+
 class _Loss(torch.autograd.Function):
     """log(exp(t_i) + sum_k exp(s_ik)) - t_i, for t_i = x_i own_i + own_bias_i and s = x rows^T + bias but s_i,hit(i).
 
@@ -168,7 +216,7 @@ class _Loss(torch.autograd.Function):
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
         x, rows, bias, own, own_bias, hit, grad_x, grad_rows, grad_bias, surprise = ctx.saved_tensors
-        one = scale[:1]
+        one = scale[:1] if len(scale) else scale.new_ones(1)
         if (scale == one).all():  # a sum or a mean, as losses are
             grad_rows, grad_bias = grad_rows * one, grad_bias * one
         else:

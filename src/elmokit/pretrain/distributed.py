@@ -19,7 +19,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from elmokit.errors import ConfigError
-from elmokit.pretrain.checkpoint import Checkpoint
+from elmokit.training.checkpoint import Checkpoint
 
 PATIENCE = timedelta(hours=1)  # the others wait while the first one counts words or reads the held-out text
 
@@ -90,7 +90,7 @@ def joined(device: str | None = None) -> Iterator[Processes]:
         )
     except ValueError:
         raise ConfigError("RANK, WORLD_SIZE, LOCAL_RANK: expected numbers, as torchrun sets them") from None
-    chosen = _device(device, local, world)
+    chosen = choose_device(device, local, world)
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
         torch.set_float32_matmul_precision("high")  # TF32 in what is not bfloat16
@@ -118,7 +118,8 @@ def _store() -> Store | None:
     return PrefixStore(f"attempt {environment('TORCHELASTIC_RESTART_COUNT')}", store)
 
 
-def _device(name: str | None, local: int, world: int) -> torch.device:
+def choose_device(name: str | None, local: int = 0, world: int = 1) -> torch.device:
+    """The device of that name, or a GPU where there is one; for the `local`-th process of a machine."""
     try:
         device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
         if device.type == "cuda":
@@ -129,6 +130,7 @@ def _device(name: str | None, local: int, world: int) -> torch.device:
                     f"--device: expected one of {torch.cuda.device_count()} GPUs, found {device}; start fewer "
                     "processes on this machine, or use --device cpu"
                 )
-    except RuntimeError:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError):
         raise ConfigError(f"--device: expected cpu, cuda, cuda:1 or mps, found {name!r}") from None
     return device

@@ -41,7 +41,7 @@ def card(state: TrainingState) -> str:
     facts: dict[str, Any] = {
         "shape": f"{lstm.n_layers} LSTM layers a direction, {lstm.dim} cells, projected to {lstm.projection_dim}",
         "vocabulary": f"{len(state.vocabulary):,} words",
-        "softmax": "in tiers, which only the checkpoints hold" if settings.loss == "adaptive" else settings.loss,
+        "softmax": settings.loss,
         "training text": ", ".join(Path(pattern).name for pattern in settings.train),
         "tokens seen": f"{state.tokens:,} in {state.step:,} steps, {state.epochs:.2f} passes",
         "time": f"{state.seconds / 3600:.2f} hours on {notes.get('processes', 1)} process(es)",

@@ -11,17 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from elmokit import weights
 from elmokit.errors import ConfigError
+from elmokit.nn.softmax import AdaptiveHead, Head
 from elmokit.pretrain.distributed import Processes
 from elmokit.pretrain.presets import FINETUNE, FIT_RATE, MOST_WORDS
-from elmokit.pretrain.run import Run, figures_of, heldout_perplexity, make_room, open_run, vocabulary_of
+from elmokit.pretrain.run import Run, figures_of, heldout_perplexity, make_room, open_run, words_to_predict
 from elmokit.pretrain.settings import TrainingSettings
 from elmokit.pretrain.state import TrainingState
-from elmokit.pretrain.vocabulary import check_vocabulary
-from elmokit.text.vocabulary import Vocabulary
+from elmokit.pretrain.vocabulary import check_vocabulary, require_marks
+from elmokit.text.vocabulary import Vocabulary, vocabulary_of
 from elmokit.weights import Model
 
 SOFTMAX = "softmax"  # the folder, in that of the run, of the run that fits the softmax
@@ -45,22 +44,31 @@ def finetune(
     `FINETUNE`. The perplexity before is the first that the run knows, so a model that only gets worse is not replaced.
     """
     model = weights.load(name)
-    _require_bytes(model)
+    in_tiers = model.has_softmax and isinstance(model.softmax(), AdaptiveHead)
+    settings = FINETUNE.changed(**given)
+    if in_tiers and given.get("loss") is None:
+        settings = replace(settings, loss="adaptive")
+    _require_its_words(model, settings)
     if processes.is_first and not resume:
         make_room(folder, overwrite=overwrite)
-    settings = FINETUNE.changed(**given)
+
+    def suited(vocabulary: Vocabulary) -> TrainingSettings:
+        """The settings with a loss that so many words allow, unless one was asked for."""
+        too_many = settings.loss == "full" and given.get("loss") is None and len(vocabulary) > MOST_WORDS
+        return replace(settings, loss="sampled") if too_many else settings
 
     def begin_fit() -> TrainingState:
         vocabulary = _vocabulary(model, settings, progress)
         rate = given.get("learning_rate") or FIT_RATE
-        state = _begin(model, replace(settings, frozen=True, learning_rate=rate), vocabulary, None, processes)
+        state = _begin(model, replace(suited(vocabulary), frozen=True, learning_rate=rate), vocabulary, None, processes)
         state.notes |= {**(notes or {}), "parent": f"{name}, all but the softmax, which is new"}
         return state
 
     def begin() -> TrainingState:
         parent = weights.load(folder / SOFTMAX) if needs_fit else model
         assert parent.vocabulary is not None
-        state = _begin(parent, settings, Vocabulary(parent.vocabulary), parent.softmax(), processes)
+        vocabulary = vocabulary_of(parent.config, parent.vocabulary)
+        state = _begin(parent, suited(vocabulary), vocabulary, parent.softmax(), processes)
         state.notes |= {**(notes or {}), "parent": name + (", with a softmax fitted to this text" if needs_fit else "")}
         if settings.heldout is not None:
             before = heldout_perplexity(state, state.settings)
@@ -69,9 +77,11 @@ def finetune(
             say(f"held-out perplexity before: {before.mean:,.2f}")
         return state
 
-    [needs_fit] = processes.total(float((folder / SOFTMAX).exists() or _needs_fit(model, settings)))
+    is_other = in_tiers != (settings.loss == "adaptive")
+    [needs_fit] = processes.total(float((folder / SOFTMAX).exists() or is_other or _needs_fit(model, settings)))
     if needs_fit:
-        say(f"{name}: has no softmax over these words; fitting one first, with all else as it is")
+        kind = f"{settings.loss} " if model.has_softmax and is_other else ""
+        say(f"{name}: has no {kind}softmax over these words; fitting one first, with all else as it is")
         fit = open_run(folder / SOFTMAX, processes, begin_fit, resume=True, given=given)
         yield fit
         # of a run that goes on, the fit knows more than was given now
@@ -81,38 +91,39 @@ def finetune(
 
 
 def _needs_fit(model: Model, settings: TrainingSettings) -> bool:
-    if model.read_softmax is None or model.vocabulary is None:
-        return True
+    return not model.has_softmax or model.vocabulary is None or _has_other_words(model, settings)
+
+
+def _has_other_words(model: Model, settings: TrainingSettings) -> bool:
     return settings.vocabulary is not None and Vocabulary.from_file(settings.vocabulary).words != model.vocabulary
 
 
 def _vocabulary(model: Model, settings: TrainingSettings, progress: Callable[[float], None]) -> Vocabulary:
     """The words of a new softmax: those of a file, those of the model, or the most frequent of the text."""
-    if settings.vocabulary is None and model.vocabulary is not None:
-        vocabulary = Vocabulary(model.vocabulary)
-        check_vocabulary(vocabulary)
-        return vocabulary
-    return vocabulary_of(settings, progress)
+    if model.vocabulary is None or _has_other_words(model, settings):
+        return words_to_predict(settings, progress)
+    vocabulary = vocabulary_of(model.config, model.vocabulary)
+    (require_marks if model.config.n_words else check_vocabulary)(vocabulary)
+    return vocabulary
 
 
 def _begin(
-    model: Model,
-    settings: TrainingSettings,
-    vocabulary: Vocabulary,
-    softmax: tuple[Tensor, Tensor] | None,
-    processes: Processes,
-) -> TrainingState:
-    if len(vocabulary) > MOST_WORDS and settings.loss == FINETUNE.loss:
-        settings = replace(settings, loss="sampled")
+    model: Model, settings: TrainingSettings, vocabulary: Vocabulary, head: Head | None, processes: Processes
+) -> TrainingState:  # fmt: skip
     config = replace(model.config, state="reset")  # whatever it was: from now on every sentence starts from zero
     return TrainingState.begin(
-        config, settings, vocabulary, bilm=model.bilm, softmax=softmax, device=processes.device
+        config, settings, vocabulary, bilm=model.bilm, head=head, alphabet=model.alphabet, device=processes.device
     )  # fmt: skip
 
 
-def _require_bytes(model: Model) -> None:
-    chars = model.config.char_cnn
-    if chars is None or chars.alphabet != "bytes" or model.config.n_words:
+def _require_its_words(model: Model, settings: TrainingSettings) -> None:
+    """A model with a word table predicts the words that it reads: its folder has one vocabulary for both."""
+    if not model.config.n_words:
+        return
+    if model.vocabulary is None:
+        raise ConfigError(f"{model.format} model: expected its words, found none; put its vocabulary.txt beside it")
+    if _has_other_words(model, settings):
         raise ConfigError(
-            f"{model.format} model: expected one that reads the bytes of words, found another; only such can be trained"
+            f"--vocabulary: expected the words of the model, which reads words too, found others in "
+            f"{settings.vocabulary}; leave it out"
         )

@@ -14,15 +14,14 @@ from torch import Tensor, nn
 
 from elmokit.errors import ConfigError, ElmoError
 from elmokit.nn.bilm import BiLM
-from elmokit.nn.softmax import AdaptiveHead, SoftmaxHead
+from elmokit.nn.softmax import AdaptiveHead, Head, SoftmaxHead
 from elmokit.pretrain.ahead import ahead
 from elmokit.pretrain.batch import TrainingBatch, make_batch
 from elmokit.pretrain.corpus import Corpus, Share
 from elmokit.pretrain.distributed import Processes, on_its_own
 from elmokit.pretrain.loss import bilm_loss
 from elmokit.pretrain.settings import TrainingSettings
-from elmokit.pretrain.state import Head, TrainingState
-from elmokit.text.characters import ByteCharacters
+from elmokit.pretrain.state import TrainingState
 
 SMOOTHING = 0.98  # of the running mean of the loss: some 50 steps
 DIVERGED = 2.0  # nats above its lowest value: the perplexity is seven times what it was
@@ -137,8 +136,7 @@ def _join(state: TrainingState, processes: Processes) -> nn.Module:
 def _groups(state: TrainingState, corpus: Corpus, processes: Processes) -> Iterator[list[tuple[Share, TrainingBatch]]]:
     """The batches of each update. One that an epoch's end cuts short weighs as much as any other."""
     settings = state.settings
-    assert state.config.char_cnn is not None
-    characters = ByteCharacters(state.config.char_cnn.max_characters)
+    characters = state.characters
     group: list[tuple[Share, TrainingBatch]] = []
     for share in corpus.batches(
         batch_tokens=settings.batch_tokens, seed=settings.seed, start=state.position,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from elmokit.nn.bilm import BiLM
-from elmokit.nn.softmax import AdaptiveHead, SoftmaxHead
+from elmokit.nn.softmax import AdaptiveHead, Head
 from elmokit.pretrain.batch import TrainingBatch
 
 
@@ -26,11 +26,11 @@ class Loss:
 
 
 def bilm_loss(
-    bilm: BiLM, head: SoftmaxHead | AdaptiveHead, batch: TrainingBatch, *, n_samples: int | None = None,
+    bilm: BiLM, head: Head, batch: TrainingBatch, *, n_samples: int | None = None,
     generator: torch.Generator | None = None,
 ) -> Loss:  # fmt: skip
     """Loss of a batch; with `n_samples` that of the sampled softmax, whose negatives both directions share."""
-    words = bilm.token_encoder(batch.characters, None)  # (U, D): each distinct word once, for both directions
+    words = bilm.token_encoder(batch.characters, batch.word_ids)  # (U, D): each distinct word once, for both directions
     output = bilm(words, batch.left, batch.packing, backward_index=batch.right)
     x = torch.cat((output.forward[-1], output.backward[-1]))  # (2N, D)
     targets = batch.word_ids[torch.cat((batch.right, batch.left))]  # each direction must say what the other one reads

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor
@@ -14,12 +14,12 @@ from torch import Tensor
 from elmokit.errors import ConfigError, InputError
 from elmokit.nn.bilm import BiLMState
 from elmokit.nn.lstm import LstmState
-from elmokit.nn.softmax import AdaptiveHead, SoftmaxHead
 from elmokit.pretrain.batch import make_batch
+from elmokit.pretrain.vocabulary import require_marks
 from elmokit.text.batch import by_length, windows
-from elmokit.text.characters import UNK, ByteCharacters
+from elmokit.text.characters import characters_of
 from elmokit.text.tokenizer import Tokenizer, get_tokenizer, tokenize
-from elmokit.text.vocabulary import Vocabulary
+from elmokit.text.vocabulary import Vocabulary, vocabulary_of
 from elmokit.weights.model import Model
 
 PUBLISHED_ROWS = 256  # sentences that the published test read side by side
@@ -61,7 +61,7 @@ class Perplexity:
 def perplexity(
     model: Model, lines: Iterable[str | Sequence[str]], *, tokenizer: str | Tokenizer = "spaces",
     state: Literal["reset", "carry"] = "reset", rows: int = PUBLISHED_ROWS, batch_tokens: int = BATCH_TOKENS,
-    head: SoftmaxHead | AdaptiveHead | None = None,
+    progress: Callable[[int, int], None] = lambda sentences, tokens: None,
 ) -> Perplexity:  # fmt: skip
     """Read any number of sentences, in bounded memory; those without a word are passed over.
 
@@ -69,18 +69,18 @@ def perplexity(
     state: "reset" starts every sentence from zero. "carry" is the published convention: so many `rows` are read side by
         side, each from zero at first and then going on from the sentence that it read before; the row that is free
         first takes the next sentence. (The published program drops what is left when the text ends; here all counts.)
-    head: the output layer, if not that of the model's files.
+    progress: called with the numbers of sentences and predictions done.
     """
     if state not in ("reset", "carry") or rows < 1 or batch_tokens < 1:
         raise ConfigError(
             f"perplexity: expected state reset or carry and positive sizes, found {state!r}, {rows}, {batch_tokens}"
         )
     bilm = model.bilm
-    head = head or SoftmaxHead.from_weights(model.softmax()).to(bilm.device)
-    vocabulary, characters = _vocabulary(model), _characters(model)
+    head = model.softmax().to(bilm.device)
+    vocabulary, characters = _vocabulary(model), characters_of(model.config, model.alphabet)
     carried = bilm.zero_state(rows) if state == "carry" else None
     sentences = _tokens(lines, get_tokenizer(tokenizer))
-    unknown = int(vocabulary.ids([UNK])[0])
+    unknown = cast(int, vocabulary.unknown)  # `_vocabulary` has seen to that
     loss_forward = loss_backward = 0.0
     n_tokens = n_sentences = n_unknown = 0
     was_training = bilm.training
@@ -97,11 +97,12 @@ def perplexity(
                 if carried is not None:
                     _put(carried, row, output.state)
                 following, preceding = batch.word_ids[batch.right], batch.word_ids[batch.left]
-                loss_forward += head(output.forward[-1], following).double().sum().item()
-                loss_backward += head(output.backward[-1], preceding).double().sum().item()
+                loss_forward += head(output.forward[-1], following).cpu().double().sum().item()
+                loss_backward += head(output.backward[-1], preceding).cpu().double().sum().item()
                 n_tokens += batch.n_tokens
                 n_sentences += len(taken)
                 n_unknown += int((following == unknown).sum())
+                progress(n_sentences, n_tokens)
     finally:
         bilm.train(was_training)
     if not n_sentences:
@@ -117,20 +118,9 @@ def _vocabulary(model: Model) -> Vocabulary:
             f"{model.format} model: expected its softmax to have words, found none; put vocabulary.txt beside it,"
             " or fit a softmax over other words with elmo finetune"
         )
-    vocabulary = Vocabulary(model.vocabulary)
-    for mark in vocabulary.marks:
-        if mark not in vocabulary:
-            raise ConfigError(f"vocabulary: expected the words {' '.join(vocabulary.marks)}, found no {mark}; add it")
+    vocabulary = vocabulary_of(model.config, model.vocabulary)
+    require_marks(vocabulary)
     return vocabulary
-
-
-def _characters(model: Model) -> ByteCharacters:
-    chars = model.config.char_cnn
-    if chars is None:
-        return ByteCharacters()  # the model reads word ids alone
-    if chars.alphabet != "bytes":
-        raise ConfigError(f"{model.format} model: expected one that reads bytes, found {chars.alphabet}")
-    return ByteCharacters(chars.max_characters)
 
 
 def _tokens(lines: Iterable[str | Sequence[str]], tokenizer: Tokenizer) -> Iterator[Sentence]:

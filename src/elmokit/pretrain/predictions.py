@@ -9,7 +9,6 @@ import torch
 
 from elmokit.pretrain.batch import make_batch
 from elmokit.pretrain.state import TrainingState
-from elmokit.text.characters import ByteCharacters
 from elmokit.text.lines import read_lines
 from elmokit.text.tokenizer import get_tokenizer, tokenize
 
@@ -29,9 +28,8 @@ def sample(state: TrainingState, heldout: Path, number: int) -> str:
 
 def likeliest(state: TrainingState, words: list[str], n: int = LIKELIEST) -> list[str]:
     """The n likeliest words after these."""
-    assert state.config.char_cnn is not None
-    bilm, characters = state.bilm, ByteCharacters(state.config.char_cnn.max_characters)
-    batch = make_batch([words], state.vocabulary, characters, bilm.device)
+    bilm = state.bilm
+    batch = make_batch([words], state.vocabulary, state.characters, bilm.device)
     was_training = bilm.training
     bilm.eval()
     with torch.inference_mode():

@@ -10,13 +10,10 @@ from typing import Any
 
 from elmokit.config import ModelConfig
 from elmokit.errors import ConfigError, InputError, OutputError
-from elmokit.pretrain import checkpoint
-from elmokit.pretrain.checkpoint import Checkpoint
 from elmokit.pretrain.corpus import Corpus
 from elmokit.pretrain.distributed import Processes
 from elmokit.pretrain.export import export
 from elmokit.pretrain.loop import Step, train
-from elmokit.pretrain.metrics import Metrics
 from elmokit.pretrain.perplexity import Perplexity, perplexity
 from elmokit.pretrain.predictions import sample
 from elmokit.pretrain.settings import TrainingSettings
@@ -24,6 +21,10 @@ from elmokit.pretrain.state import TrainingState
 from elmokit.pretrain.vocabulary import build_vocabulary, check_vocabulary
 from elmokit.text.lines import read_lines
 from elmokit.text.vocabulary import Vocabulary
+from elmokit.training import checkpoint
+from elmokit.training.checkpoint import Checkpoint
+from elmokit.training.metrics import Metrics
+from elmokit.weights.lock import LOCK
 
 CHECKPOINTS = "checkpoints"
 
@@ -135,10 +136,10 @@ def new_state(config: ModelConfig, settings: TrainingSettings, progress: Callabl
     if config.char_cnn is None or config.char_cnn.alphabet != "bytes" or config.n_words:
         raise ConfigError("--options: expected a model that reads the bytes of words, found another")
     # every sentence is trained from state zero, and so it should be read
-    return TrainingState.begin(replace(config, state="reset"), settings, vocabulary_of(settings, progress))
+    return TrainingState.begin(replace(config, state="reset"), settings, words_to_predict(settings, progress))
 
 
-def vocabulary_of(settings: TrainingSettings, progress: Callable[[float], None]) -> Vocabulary:
+def words_to_predict(settings: TrainingSettings, progress: Callable[[float], None]) -> Vocabulary:
     """The words to predict: those of a file, or the most frequent of the text, which is then read for it."""
     if settings.vocabulary is None:
         return build_vocabulary(corpus_of(settings), settings.vocabulary_size, progress=progress)
@@ -161,18 +162,23 @@ def heldout_perplexity(state: TrainingState, settings: TrainingSettings) -> Perp
     """The perplexity of the held-out text that the settings name."""
     assert settings.heldout is not None
     lines = read_lines(settings.heldout, encoding_errors=settings.encoding_errors)
-    return perplexity(state.model(), lines, tokenizer=settings.tokenizer, head=state.head)
+    return perplexity(state.model(), lines, tokenizer=settings.tokenizer)
 
 
 def make_room(folder: Path, *, overwrite: bool) -> None:
     """See that a folder can take a new run: there is none, or with `overwrite` an old run, which is deleted."""
-    if not folder.exists() or not any(folder.iterdir()):
+    found = [path for path in folder.iterdir() if path.name != LOCK] if folder.exists() else []
+    if not found:
         return
     if not (folder / CHECKPOINTS).is_dir():
         raise OutputError(f"{folder}: expected an empty folder or none, found other files; choose another name")
     if not overwrite:
         raise OutputError(f"{folder}: has a run already; go on with --resume, or replace it with --overwrite")
-    shutil.rmtree(folder)
+    for path in found:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _require_text(heldout: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
@@ -13,14 +14,13 @@ from torch import Tensor, nn
 from elmokit.config import ModelConfig
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.initialise import initialise
-from elmokit.nn.softmax import AdaptiveHead, SoftmaxHead
-from elmokit.pretrain.checkpoint import Checkpoint
+from elmokit.nn.softmax import AdaptiveHead, Head, SoftmaxHead, assemble_head
 from elmokit.pretrain.corpus import Position
 from elmokit.pretrain.settings import TrainingSettings
-from elmokit.text.vocabulary import Vocabulary
+from elmokit.text.characters import Characters, characters_of
+from elmokit.text.vocabulary import Vocabulary, vocabulary_of
+from elmokit.training.checkpoint import Checkpoint
 from elmokit.weights.model import Model
-
-Head = SoftmaxHead | AdaptiveHead
 
 
 @dataclass
@@ -33,6 +33,7 @@ class TrainingState:
     bilm: BiLM
     head: Head
     optimiser: torch.optim.Optimizer
+    alphabet: dict[str, int] | None = None  # where the model reads code points
     step: int = 0  # updates done
     tokens: int = 0  # read, predictions per direction
     seconds: float = 0.0  # of training, over all resumptions
@@ -51,7 +52,8 @@ class TrainingState:
         vocabulary: Vocabulary,
         *,
         bilm: BiLM | None = None,
-        softmax: tuple[Tensor, Tensor] | None = None,
+        head: Head | None = None,
+        alphabet: dict[str, int] | None = None,
         device: torch.device | str = "cpu",
     ) -> TrainingState:
         """A run before its first step: from random weights, or from those of a model, which are copied."""
@@ -59,22 +61,28 @@ class TrainingState:
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(settings.seed)
             initialise(fresh)
-            head = _new_head(config, settings, len(vocabulary))  # tiers are born with random weights
-            if isinstance(head, SoftmaxHead):
-                head.initialise()
+            head = _new_head(config, settings, len(vocabulary)) if head is None else deepcopy(head)
         if bilm is not None:
             fresh.load_state_dict(bilm.state_dict())
-        if softmax is not None:
-            head.load_state_dict({"weight": softmax[0], "bias": softmax[1]})
-        return cls._around(config, settings, vocabulary, fresh.to(device), head.to(device))
+        return cls._around(config, settings, vocabulary, fresh.to(device), head.to(device), alphabet)
 
     @classmethod
     def _around(
-        cls, config: ModelConfig, settings: TrainingSettings, vocabulary: Vocabulary, bilm: BiLM, head: Head
-    ) -> TrainingState:
+        cls, config: ModelConfig, settings: TrainingSettings, vocabulary: Vocabulary, bilm: BiLM, head: Head,
+        alphabet: dict[str, int] | None,
+    ) -> TrainingState:  # fmt: skip
         bilm.requires_grad_(not settings.frozen).dropout = settings.dropout
+        head.requires_grad_()
+        if isinstance(head, SoftmaxHead):
+            # of a sample, Adagrad updates the rows that it used; Adam would have to move them all
+            head.sparse = settings.loss == "sampled" and settings.optimiser == "adagrad"
         parameters = [p for p in (*bilm.parameters(), *head.parameters()) if p.requires_grad]
-        return cls(config, settings, vocabulary, bilm, head, _new_optimiser(parameters, settings))
+        return cls(config, settings, vocabulary, bilm, head, _new_optimiser(parameters, settings), alphabet)
+
+    @property
+    def characters(self) -> Characters | None:
+        """How the model spells words; None where it reads whole words alone."""
+        return characters_of(self.config, self.alphabet)
 
     @property
     def done(self) -> float:
@@ -87,10 +95,11 @@ class TrainingState:
         return (self.epochs + 1e-9) / cast(float, settings.epochs)  # a sum of parts of 1 may fall short of 1
 
     def model(self) -> Model:
-        """The model as it is now, sharing its weights. Tiers of an adaptive softmax are not part of it."""
-        head = self.head
-        softmax = (lambda: (head.weight.detach(), head.bias.detach())) if isinstance(head, SoftmaxHead) else None
-        return Model(config=self.config, bilm=self.bilm, vocabulary=self.vocabulary.words, read_softmax=softmax)
+        """The model as it is now, sharing its weights."""
+        return Model(
+            config=self.config, bilm=self.bilm, vocabulary=self.vocabulary.words, alphabet=self.alphabet,
+            read_softmax=lambda: self.head,
+        )  # fmt: skip
 
     def to_checkpoint(self) -> Checkpoint:
         """What it takes to go on. Random numbers need no state: those of a step follow from the seed and the step."""
@@ -105,6 +114,7 @@ class TrainingState:
             "settings": asdict(self.settings), "options": self.config.to_options(), "position": asdict(self.position),
             "step": self.step, "tokens": self.tokens, "seconds": self.seconds, "epochs": self.epochs,
             "smoothed": self.smoothed, "lowest": self.lowest, "best": self.best, "notes": self.notes,
+            "alphabet": self.alphabet,
         }  # fmt: skip
         return Checkpoint(
             record,
@@ -122,12 +132,16 @@ class TrainingState:
         config = ModelConfig.from_options(record["options"])
         settings = TrainingSettings.from_json(record["settings"])
         words = checkpoint.tensors["vocabulary"].numpy().tobytes().decode("utf-8", "surrogatepass").split("\n")
+        parts: dict[str, dict[str, Tensor]] = {"bilm": {}, "head": {}}
+        for name, tensor in tensors.items():
+            part, _, rest = name.partition(".")
+            if part in parts:
+                parts[part][rest] = tensor
         with torch.device("meta"):
-            bilm, head = BiLM(config=config), _new_head(config, settings, len(words))
-        for prefix, module in (("bilm", bilm), ("head", head)):
-            part = {name: tensors[f"{prefix}.{name}"] for name in module.state_dict()}
-            module.load_state_dict(part, assign=True)
-        state = cls._around(config, settings, Vocabulary(words), bilm, head)
+            bilm = BiLM(config=config)
+        bilm.load_state_dict(parts["bilm"], assign=True)
+        head = assemble_head(parts["head"])
+        state = cls._around(config, settings, vocabulary_of(config, words), bilm, head, record.get("alphabet"))
         for name, p in state._named_parameters():
             kept = {
                 key.split(".")[1]: t
@@ -150,9 +164,10 @@ class TrainingState:
 def _new_head(config: ModelConfig, settings: TrainingSettings, n_words: int) -> Head:
     dim = config.lstm.projection_dim
     if settings.loss == "adaptive":
-        return AdaptiveHead(n_words=n_words, dim=dim)
-    # of a sample, Adagrad updates the rows that it used; Adam would have to move them all
-    return SoftmaxHead(n_words=n_words, dim=dim, sparse=settings.loss == "sampled" and settings.optimiser == "adagrad")
+        return AdaptiveHead(n_words=n_words, dim=dim)  # born with random weights
+    head = SoftmaxHead(n_words=n_words, dim=dim)
+    head.initialise()
+    return head
 
 
 def _new_optimiser(parameters: list[nn.Parameter], settings: TrainingSettings) -> torch.optim.Optimizer:

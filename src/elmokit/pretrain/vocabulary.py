@@ -52,6 +52,13 @@ def build_vocabulary(corpus: Corpus, size: int, *, progress: Callable[[float], N
     return Vocabulary([*PUBLISHED_MARKS, *(word for _, word in sorted(words)[: size - len(PUBLISHED_MARKS)])])
 
 
+def require_marks(vocabulary: Vocabulary) -> None:
+    """Raise a ConfigError unless the three marks are among the words."""
+    for mark in vocabulary.marks:
+        if mark not in vocabulary:
+            raise ConfigError(f"vocabulary: expected the words {' '.join(vocabulary.marks)}, found no {mark}; add it")
+
+
 def check_vocabulary(vocabulary: Vocabulary) -> None:
     """Raise a ConfigError unless the three marks are the first three words, in any order."""
     front = vocabulary.words[: len(PUBLISHED_MARKS)]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit.config import ModelConfig
 from elmokit.errors import ConfigError, FormatError, InputError
 
 BOS = "<S>"
@@ -77,6 +78,20 @@ class CodePointCharacters:
         for mark in (self.begin, self.end):
             _write_mark(rows, words, mark, [first, self._alphabet[mark], last], pad)
         return rows
+
+
+Characters = ByteCharacters | CodePointCharacters  # both: `begin`, `end`, `max_characters`, `encode`
+
+
+def characters_of(config: ModelConfig, alphabet: Mapping[str, int] | None) -> Characters | None:
+    """How a model of this shape spells words; None where it reads no characters, but whole words alone."""
+    if config.char_cnn is None:
+        return None
+    if config.char_cnn.alphabet == "bytes":
+        return ByteCharacters(config.char_cnn.max_characters)
+    if alphabet is None:
+        raise FormatError("model: expected an alphabet, since it reads code points, found none")
+    return CodePointCharacters(alphabet, config.char_cnn.max_characters)
 
 
 def _first_bytes(word: str, room: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
@@ -10,6 +11,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Literal, cast, get_args
@@ -18,7 +20,7 @@ from elmokit.errors import ConfigError, InputError, MissingExtraError
 
 EncodingErrors = Literal["strict", "replace", "ignore"]
 
-COMPRESSED_SUFFIXES = (".gz", ".xz", ".zst")
+COMPRESSED_SUFFIXES = (".gz", ".xz", ".bz2", ".zst")
 _BOM = b"\xef\xbb\xbf"
 _ZSTD_CHUNK = 512  # compressed bytes at a time: few, because text that repeats itself unfolds ten-thousandfold
 
@@ -26,8 +28,9 @@ _ZSTD_CHUNK = 512  # compressed bytes at a time: few, because text that repeats 
 class LineReader:
     r"""Iterates over the lines of a UTF-8 file in memory that does not grow with the file.
 
-    The suffix tells the compression: `.gz`, `.xz`, `.zst`; `-` is standard input. Only `\n` and `\r\n` end a line, and
-    neither is part of it. A byte order mark at the start is dropped. Every fault is an InputError that names the file.
+    The suffix tells the compression: `.gz`, `.xz`, `.bz2`, `.zst`; `-` is standard input. Only `\n` and `\r\n` end a
+    line, and neither is part of it. A byte order mark at the start is dropped. Every fault is an InputError that names
+    the file.
     """
 
     bytes_total: int | None  # size of the file as it lies on disk; None when it has none, as standard input
@@ -41,7 +44,7 @@ class LineReader:
         self._encoding_errors = encoding_errors
         self._consumed = 0  # bytes of the lines read so far
         self._owns_file = str(source) != "-"
-        self._file = self._open(source) if self._owns_file else sys.stdin.buffer
+        self._file = _open(source) if self._owns_file else sys.stdin.buffer
         status = os.fstat(self._file.fileno()) if self._owns_file else None
         self.bytes_total = status.st_size if status is not None and stat.S_ISREG(status.st_mode) else None
         try:
@@ -85,13 +88,6 @@ class LineReader:
     ) -> None:
         self.close()
 
-    def _open(self, source: str | Path) -> IO[bytes]:
-        try:
-            return open(source, "rb")
-        except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(f"{self.name}: expected a readable text file ({reason})") from None
-
     def _decode(self, line: bytes) -> str:
         try:
             return line.decode("utf-8", self._encoding_errors)
@@ -103,17 +99,37 @@ class LineReader:
 
 
 def read_lines(source: str | Path, *, encoding_errors: EncodingErrors = "strict") -> Iterator[str]:
-    """The lines of a plain, `.gz`, `.xz` or `.zst` file, or of standard input (`-`), without their line ends."""
+    """The lines of a file, also `.gz`, `.xz`, `.bz2` or `.zst`, or of standard input (`-`), without their line ends."""
     with LineReader(source, encoding_errors=encoding_errors) as reader:
         yield from reader
 
 
-def _decompress(file: IO[bytes], suffix: str) -> Iterator[bytes]:
+@contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file, decompressed as its suffix says; what goes wrong while they are read is an InputError."""
+    with _open(path) as file:
+        try:
+            yield _decompress(file, path.suffix)
+        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+            raise InputError(f"{path}: damaged or cut off ({error})") from None
+
+
+def _open(source: str | Path) -> IO[bytes]:
+    try:
+        return open(source, "rb")
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{source}: expected a readable text file ({reason})") from None
+
+
+def _decompress(file: IO[bytes], suffix: str) -> IO[bytes]:
     """Lines of a file, decompressed as its suffix says; binary files end a line at a newline and nowhere else."""
     if suffix == ".gz":
         return io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=file)))
     if suffix == ".xz":
         return io.BufferedReader(cast(io.RawIOBase, lzma.LZMAFile(file)))
+    if suffix == ".bz2":
+        return io.BufferedReader(cast(io.RawIOBase, bz2.BZ2File(file)))
     if suffix == ".zst":
         return io.BufferedReader(_ZstdFile(file))
     return file

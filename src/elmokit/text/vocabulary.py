@@ -9,12 +9,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit.config import ModelConfig
 from elmokit.errors import InputError, OutputError
 from elmokit.text.characters import BOS, EOS, UNK
 from elmokit.text.lines import COMPRESSED_SUFFIXES, read_lines
 
-PUBLISHED_MARKS = (BOS, EOS, UNK)
-MANY_LANGS_MARKS = ("<bos>", "<eos>", "<oov>")
+Marks = tuple[str, str, str]  # begin of sentence, end of sentence, unknown word
+
+PUBLISHED_MARKS: Marks = (BOS, EOS, UNK)
+MANY_LANGS_MARKS: Marks = ("<bos>", "<eos>", "<oov>")
 
 
 class Vocabulary:
@@ -22,12 +25,14 @@ class Vocabulary:
 
     `begin`, `end` and `unknown` are the marks' ids, or None where the vocabulary has no such word: never -1, which
     would silently index the last word. A word that stands twice keeps both rows and is looked up under its last id,
-    as in the published readers.
+    as in the published readers. Words are cut to the `longest` before they are looked up.
     """
 
-    def __init__(self, words: Iterable[str], *, marks: tuple[str, str, str] = PUBLISHED_MARKS) -> None:
+    def __init__(
+        self, words: Iterable[str], *, marks: Marks = PUBLISHED_MARKS, longest: int | None = None
+    ) -> None:  # fmt: skip
         self.words = tuple(words)
-        self.marks = marks
+        self.marks, self.longest = marks, longest
         self._ids = {word: index for index, word in enumerate(self.words)}
         self.begin, self.end, self.unknown = (self._ids.get(mark) for mark in marks)
 
@@ -45,6 +50,8 @@ class Vocabulary:
     def ids(self, words: Sequence[str]) -> NDArray[np.int64]:
         """The id of each word, (n,); unknown words get the id of the unknown mark."""
         get, unknown = self._ids.get, self.unknown
+        if self.longest is not None:
+            words = [word if word in self.marks else word[: self.longest] for word in words]
         if unknown is not None:
             return np.array([get(word, unknown) for word in words], dtype=np.int64)
         found = np.array([get(word, -1) for word in words], dtype=np.int64)
@@ -78,3 +85,20 @@ class Vocabulary:
 
     def __contains__(self, word: object) -> bool:
         return word in self._ids
+
+
+def marks_of(config: ModelConfig) -> Marks:
+    """The marks in the vocabulary of a model of this shape."""
+    return MANY_LANGS_MARKS if _is_many_langs(config) else PUBLISHED_MARKS
+
+
+def vocabulary_of(config: ModelConfig, words: Iterable[str]) -> Vocabulary:
+    """The vocabulary of a model of this shape, which has these words."""
+    longest = None
+    if _is_many_langs(config) and config.char_cnn is not None:
+        longest = config.char_cnn.max_characters - 2  # ELMoForManyLangs cuts a word before it looks it up
+    return Vocabulary(words, marks=marks_of(config), longest=longest)
+
+
+def _is_many_langs(config: ModelConfig) -> bool:
+    return config.n_words > 0 and config.char_cnn is not None

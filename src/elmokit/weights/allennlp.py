@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -12,8 +12,9 @@ from elmokit.config import ModelConfig
 from elmokit.errors import FormatError, OutputError
 from elmokit.weights import table as layouts
 from elmokit.weights import torch_layout
-from elmokit.weights.files import Member
+from elmokit.weights.files import Member, new_folder
 from elmokit.weights.model import MixWeights, Model, assemble
+from elmokit.weights.native import write_card, write_options
 from elmokit.weights.torch_layout import Names, read_state_dict
 
 FORMAT = "AllenNLP state dict"
@@ -58,7 +59,8 @@ def state_dict(model: Model) -> dict[str, Tensor]:
     published = config.char_cnn is not None and not config.n_words and config.char_cnn.alphabet == "bytes"
     if not (published and config.has_token_projection and config.lstm.has_projection and config.lstm.skip_connections):
         raise OutputError(
-            "AllenNLP's Elmo: expected byte characters, both projections and skip connections; this model differs"
+            "AllenNLP's Elmo: expected a model with byte characters, both projections and skip connections, found a "
+            f"{model.format} one that differs; save it in the native format"
         )
     table = torch_layout.table(config, names("_elmo_lstm."))
     parameters = model.bilm.unpacked_state_dict()
@@ -70,9 +72,13 @@ def state_dict(model: Model) -> dict[str, Tensor]:
     return theirs
 
 
-def save(model: Model, path: Path) -> None:
-    """Write `state_dict(model)` as a file."""
-    torch.save(state_dict(model), path)
+def save(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write `elmo.th`, which is `state_dict(model)`, with the options that tensors cannot tell, and the model card."""
+    tensors = state_dict(model)
+    with new_folder(folder, overwrite=overwrite) as fresh:
+        torch.save(tensors, fresh / "elmo.th")
+        write_options(model, fresh)
+        write_card(model, fresh)
 
 
 def _read_mixes(tensors: dict[str, Tensor], root: str, n_layers: int, label: str) -> tuple[MixWeights, ...]:

@@ -16,9 +16,10 @@ from torch import Tensor
 
 from elmokit.config import ModelConfig
 from elmokit.errors import FormatError, OutputError
+from elmokit.nn.softmax import AdaptiveHead, Head, assemble_head
 from elmokit.weights import table as layouts
 from elmokit.weights.files import Member, Members, new_folder, read_card, read_words
-from elmokit.weights.model import Model, Softmax, assemble, first_line, mismatch, require_finite
+from elmokit.weights.model import Model, assemble, first_line, mismatch, require_finite
 from elmokit.weights.native import write_side_files
 from elmokit.weights.table import Entry, Shape
 
@@ -126,7 +127,7 @@ def load(options: Member, weights: Member, *, beside: Members, token_embeddings:
             config, tensors = _read(settings, datasets, datasets, weights.label, weights.label)
         softmax = [weights] if "softmax/W" in datasets else _named(beside, r".*softmax.*\.(hdf5|h5)")
 
-    def read_softmax() -> Softmax:
+    def read_softmax() -> Head:
         return _read_softmax(companion(weights, softmax, "softmax_weights"), config.lstm.projection_dim)
 
     vocabulary = _vocabulary(beside)
@@ -151,13 +152,16 @@ def save(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = Fals
         )
     parameters = model.bilm.unpacked_state_dict()
     with new_folder(folder, overwrite=overwrite) as fresh:
+        head = model.softmax() if model.has_softmax else None
+        if isinstance(head, AdaptiveHead):
+            raise OutputError(f"{folder}: a softmax in tiers has no HDF5 form; save the model in the native one")
         with h5py.File(fresh / "weights.hdf5", "w") as file:
             for name, tensor in layouts.write_table(table(config), parameters):
                 file.create_dataset(name, data=tensor.detach().cpu().float().numpy())
-        if (softmax := model.softmax()) is not None:
+        if head is not None:
             with h5py.File(fresh / "softmax_weights.hdf5", "w") as file:
-                file.create_dataset("softmax/W", data=softmax[0].numpy())
-                file.create_dataset("softmax/b", data=softmax[1].numpy())
+                file.create_dataset("softmax/W", data=head.weight.detach().cpu().numpy())
+                file.create_dataset("softmax/b", data=head.bias.detach().cpu().numpy())
         write_side_files(model, fresh)
 
 
@@ -214,14 +218,14 @@ def _read_dataset(datasets: Datasets, label: str, name: str, shape: Shape) -> Te
     return tensor
 
 
-def _read_softmax(member: Member, dim: int) -> Softmax:
-    """W (V, D) and b (V,)."""
+def _read_softmax(member: Member, dim: int) -> Head:
     with open_datasets(member) as datasets:
         if "softmax/W" not in datasets:
             raise FormatError(f"{member.label}: expected dataset softmax/W (V, {dim}), found none")
         rows = (datasets["softmax/W"].shape or ())[:1]
         weight = _read_dataset(datasets, member.label, "softmax/W", (*rows, dim))
-        return weight, _read_dataset(datasets, member.label, "softmax/b", rows)
+        bias = _read_dataset(datasets, member.label, "softmax/b", rows)
+    return assemble_head({"weight": weight, "bias": bias})
 
 
 def companion(weights: Member, candidates: Sequence[Member], kind: str) -> Member:

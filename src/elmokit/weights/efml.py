@@ -13,8 +13,9 @@ from torch import Tensor
 from elmokit.errors import FormatError, OutputError
 from elmokit.weights import table as layouts
 from elmokit.weights import torch_layout
-from elmokit.weights.files import Member, Members, decode, new_folder, single
+from elmokit.weights.files import Member, Members, decode, new_folder, read_card, single
 from elmokit.weights.model import Model, assemble
+from elmokit.weights.native import write_card
 from elmokit.weights.torch_layout import Names, read_state_dict
 
 FORMAT = "ELMoForManyLangs"
@@ -68,9 +69,10 @@ def load(members: Members) -> Model:
     if config.n_words:
         words = {i: word for word, i in _read_dictionary(members, "word.dic", config.n_words).items()}
         vocabulary = tuple(words.get(i, "") for i in range(config.n_words))
+    card, licence = read_card(members)
     used = ("config.json", "char.dic", "word.dic", *REQUIRED)
     return Model(
-        config=config, bilm=bilm, format=FORMAT, vocabulary=vocabulary, alphabet=alphabet,
+        config=config, bilm=bilm, format=FORMAT, vocabulary=vocabulary, alphabet=alphabet, licence=licence, card=card,
         files=tuple(dict.fromkeys(members[name].path for name in used if name in members)),
     )  # fmt: skip
 
@@ -78,8 +80,16 @@ def load(members: Members) -> Model:
 def save(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a model folder that the original code reads."""
     config, chars = model.config, model.config.char_cnn
-    if chars is None or chars.alphabet != "code points" or model.alphabet is None or not config.lstm.has_projection:
-        raise OutputError(f"{folder}: expected a model with an alphabet of code points, found a {model.format} one")
+    if chars is None or chars.alphabet != "code points" or model.alphabet is None:
+        raise OutputError(
+            f"{folder}: ELMoForManyLangs: expected a model with an alphabet of code points, found a {model.format} one "
+            "without; save it in the native format"
+        )
+    if not (config.has_token_projection and config.lstm.has_projection and config.lstm.skip_connections):
+        raise OutputError(
+            f"{folder}: ELMoForManyLangs: expected a model with both projections and skip connections, found one "
+            "without; save it in the native format"
+        )
     encoder: dict[str, Tensor] = {}
     embedder: dict[str, Tensor] = {}
     table = torch_layout.table(config, NAMES)
@@ -106,8 +116,9 @@ def save(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = Fals
         (fresh / "config.json").write_text(json.dumps({"config_path": "architecture.json"}))
         (fresh / "architecture.json").write_text(json.dumps(architecture, indent=2))
         _write_dictionary(fresh / "char.dic", model.alphabet)
-        if model.vocabulary is not None:
+        if config.n_words and model.vocabulary is not None:  # else its words are those of a softmax alone
             _write_dictionary(fresh / "word.dic", {word: i for i, word in enumerate(model.vocabulary) if word})
+        write_card(model, fresh)
 
 
 def _architecture(members: Members) -> dict[str, Any]:
@@ -142,7 +153,7 @@ def _number(settings: dict[str, Any], name: str, members: Members) -> float | No
     value = settings.get(name)
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
         raise FormatError(f"{members['config.json'].label}: expected a number as {name}, found {value!r}")
-    return value or None  # 0 is no clip
+    return float(value) if value else None  # 0 is no clip
 
 
 def _read_dictionary(members: Members, name: str, n_rows: int) -> dict[str, int]:
@@ -162,4 +173,7 @@ def _read_dictionary(members: Members, name: str, n_rows: int) -> dict[str, int]
 
 
 def _write_dictionary(path: Path, items: dict[str, int]) -> None:
+    for item, i in items.items():
+        if item != "\u3000" and ({*"\r\n"} & {*item} or f"{item}\t{i}".strip().split("\t") != [item, str(i)]):
+            raise OutputError(f"{path.name}: {item!r} would not be read back; save the model in the native format")
     path.write_text("".join(f"{item}\t{i}\n" for item, i in items.items()), encoding="utf-8", newline="\n")

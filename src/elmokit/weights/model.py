@@ -13,10 +13,9 @@ import torch
 from torch import Tensor
 
 from elmokit.config import ModelConfig
-from elmokit.errors import FormatError
+from elmokit.errors import ConfigError, FormatError
 from elmokit.nn.bilm import BiLM
-
-Softmax = tuple[Tensor, Tensor]  # W (V, D) and b (V,)
+from elmokit.nn.softmax import Head
 
 
 @dataclass(frozen=True)
@@ -40,18 +39,26 @@ class Model:
     card: str | None = None  # the model card, Markdown
     mixes: tuple[MixWeights, ...] = ()  # scalar mixes that came with the weights
     files: tuple[Path, ...] = ()  # files that were read, or will be for the softmax
-    read_softmax: Callable[[], Softmax] | None = None  # reads the softmax file; None is none
+    read_softmax: Callable[[], Head] | None = None  # reads the softmax file; None is none
 
-    def softmax(self) -> Softmax | None:
-        """The output layer over the vocabulary, W (V, D) and b (V,), read now; None where the model has none."""
+    @property
+    def has_softmax(self) -> bool:
+        """Whether the model can give words probabilities."""
+        return self.read_softmax is not None
+
+    def softmax(self) -> Head:
+        """The output layer over the vocabulary, read now. A ConfigError where the model has none."""
         if self.read_softmax is None:
-            return None
-        weight, bias = self.read_softmax()
-        if self.vocabulary is not None and len(self.vocabulary) != len(weight):
-            raise FormatError(
-                f"softmax: expected {len(self.vocabulary)} rows, as the vocabulary has words, found {len(weight)}"
+            raise ConfigError(
+                f"{self.format} model: expected a softmax, to give words probabilities, found none; fit one with "
+                "elmo finetune"
             )
-        return weight, bias
+        head = self.read_softmax()
+        if self.vocabulary is not None and len(self.vocabulary) != head.n_words:
+            raise FormatError(
+                f"softmax: expected {len(self.vocabulary)} rows, as the vocabulary has words, found {head.n_words}"
+            )
+        return head
 
     @property
     def parameter_count(self) -> int:

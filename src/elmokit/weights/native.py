@@ -13,10 +13,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from elmokit.config import ModelConfig
-from elmokit.errors import FormatError, OutputError
+from elmokit.errors import ConfigError, FormatError, OutputError
+from elmokit.nn.softmax import Head, assemble_head
 from elmokit.weights import files
 from elmokit.weights.files import decode, new_folder, read_card
-from elmokit.weights.model import MixWeights, Model, Softmax, assemble, first_line, require_finite
+from elmokit.weights.model import MixWeights, Model, assemble, first_line, require_finite
 
 FORMAT = "native"
 OPTIONS, WEIGHTS, SOFTMAX = "options.json", "weights.safetensors", "softmax.safetensors"
@@ -45,7 +46,7 @@ def load(folder: Path) -> Model:
     read_softmax = None
     if SOFTMAX in members:
 
-        def read_softmax() -> Softmax:
+        def read_softmax() -> Head:
             return _read_softmax(folder / SOFTMAX, config.lstm.projection_dim)
 
     return Model(
@@ -59,21 +60,31 @@ def save(model: Model, folder: str | os.PathLike[str], *, half: bool = False, ov
     """Write a model folder, all of it or nothing. `half` stores 16-bit numbers, which load as float32."""
     with new_folder(folder, overwrite=overwrite) as fresh:
         _write_tensors(model.bilm.unpacked_state_dict(), fresh / WEIGHTS, half=half)
-        if (softmax := model.softmax()) is not None:
-            _write_tensors({"weight": softmax[0], "bias": softmax[1]}, fresh / SOFTMAX, half=half)
+        if model.has_softmax:
+            _write_tensors(model.softmax().state_dict(), fresh / SOFTMAX, half=half)
         write_side_files(model, fresh)
 
 
 def write_side_files(model: Model, folder: Path) -> None:
-    """Options, vocabulary, alphabet and model card: the small files, the same in every format that we write."""
-    options = model.config.to_options()
-    if model.mixes:
-        options["elmokit"]["mixes"] = [{"weights": list(mix.weights), "gamma": mix.gamma} for mix in model.mixes]
-    _write(folder / OPTIONS, json.dumps(options, indent=2) + "\n")
+    """Options, vocabulary, alphabet and model card: the small files, the same here and in the HDF5 format."""
+    write_options(model, folder)
+    write_card(model, folder)
     if model.vocabulary is not None:
         _write(folder / VOCABULARY, "".join(f"{word}\n" for word in model.vocabulary))
     if model.alphabet is not None:
         _write(folder / ALPHABET, json.dumps(model.alphabet, ensure_ascii=False, indent=0) + "\n")
+
+
+def write_options(model: Model, folder: Path) -> None:
+    """The shape of the model, and its scalar mixes."""
+    options = model.config.to_options()
+    if model.mixes:
+        options["elmokit"]["mixes"] = [{"weights": list(mix.weights), "gamma": mix.gamma} for mix in model.mixes]
+    _write(folder / OPTIONS, json.dumps(options, indent=2) + "\n")
+
+
+def write_card(model: Model, folder: Path) -> None:
+    """The model card, if there is any."""
     if model.card is not None or model.licence is not None:
         _write(folder / CARD, model.card if model.card is not None else f"---\nlicense: {model.licence}\n---\n")
 
@@ -115,18 +126,14 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def _read_softmax(path: Path, dim: int) -> Softmax:
-    """W (V, D) and b (V,)."""
-    tensors = _read_tensors(path)
+def _read_softmax(path: Path, dim: int) -> Head:
     try:
-        weight, bias = tensors["weight"], tensors["bias"]
-    except KeyError as error:
-        raise FormatError(f"{path}: expected tensors weight and bias, found no {error}") from None
-    if weight.shape != (len(bias), dim):
-        raise FormatError(
-            f"{path}: expected weight (V, {dim}) and bias (V,), found {tuple(weight.shape)}, {tuple(bias.shape)}"
-        )
-    return weight, bias
+        head = assemble_head(_read_tensors(path))
+    except ConfigError as error:
+        raise FormatError(f"{path}: {error}") from None
+    if head.dim != dim:
+        raise FormatError(f"{path}: expected a softmax of vectors of {dim}, as the options say, found {head.dim}")
+    return head
 
 
 def _mixes(options: Any, n_layers: int, path: Path) -> tuple[MixWeights, ...]:
