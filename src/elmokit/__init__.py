@@ -9,15 +9,17 @@ if TYPE_CHECKING:
     from elmokit.embed.sentence import EmbeddedSentence
     from elmokit.nn.elmo import ElmoEmbedding
     from elmokit.nn.scalar_mix import ScalarMix
+    from elmokit.tasks.model import TaskModel
 
 __version__ = "0.1.0"
-__all__ = ["Elmo", "ElmoEmbedding", "EmbeddedSentence", "ScalarMix", "__version__"]
+__all__ = ["Elmo", "ElmoEmbedding", "EmbeddedSentence", "ScalarMix", "TaskModel", "__version__"]
 
 _HOMES = {
     "Elmo": "elmokit.embed.elmo",
     "EmbeddedSentence": "elmokit.embed.sentence",
     "ElmoEmbedding": "elmokit.nn.elmo",
     "ScalarMix": "elmokit.nn.scalar_mix",
+    "TaskModel": "elmokit.tasks.model",
 }
 
 

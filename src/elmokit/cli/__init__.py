@@ -10,13 +10,22 @@ import typer
 from typer.core import TyperGroup
 
 from elmokit import __version__
+from elmokit.cli.cache import cache
+from elmokit.cli.compare import compare
 from elmokit.cli.convert import convert
 from elmokit.cli.embed import embed
 from elmokit.cli.finetune import finetune
+from elmokit.cli.index import index
 from elmokit.cli.info import info
+from elmokit.cli.neighbors import neighbors
 from elmokit.cli.perplexity import perplexity
+from elmokit.cli.polysemy import polysemy
 from elmokit.cli.predict import predict
 from elmokit.cli.pretrain import pretrain
+from elmokit.cli.probe import probe
+from elmokit.cli.static import static
+from elmokit.cli.task import task
+from elmokit.cli.wsd import wsd
 from elmokit.errors import ElmoError
 
 
@@ -53,8 +62,17 @@ app.command(short_help="Train a model on text.")(pretrain)
 app.command(short_help="Train a model on, on the text of a domain.")(finetune)
 app.command(short_help="Guess words before, after or inside a text.")(predict)
 app.command(short_help="Measure how well a model predicts a text.")(perplexity)
+app.add_typer(task, name="task", short_help="Train and use tasks: ner, sst, snli, squad, srl, coref.")
+app.command(short_help="Tell word senses apart by their vectors.")(wsd)
+app.command(short_help="Read tags off the vectors with a linear classifier.")(probe)
+app.command(short_help="Find what is nearest to a word in its sentence.")(neighbors)
+app.command(short_help="Compare a word in two sentences.")(compare)
+app.command(short_help="Judge whether a model tells senses apart.")(polysemy)
+app.add_typer(index, name="index", short_help="Build and search an index over a corpus.")
+app.add_typer(static, name="static", short_help="Train and ask vectors without context.")
 app.command(short_help="Convert a model into another format.")(convert)
 app.command(short_help="Describe a model.")(info)
+app.add_typer(cache, name="cache", short_help="List and clear the layers that tasks have computed.")
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,77 @@
+"""An index over token vectors: how fast it is built beside the engine alone, and how fast it answers.
+
+python benchmarks/index.py corpus.txt.xz --tokens 1000000
+
+Times are of the processor (all threads together), so that other work on the machine disturbs them less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+from elmokit.analysis.corpus import Corpus
+from elmokit.analysis.index import VectorIndex, build_index
+from elmokit.analysis.layers import View
+from elmokit.analysis.neighbours import make_query, search
+from elmokit.analysis.polysemy import load_triples
+from elmokit.embed.elmo import Elmo
+
+AVERAGE = View("average", None)
+Result = TypeVar("Result")
+
+
+def timed(work: Callable[[], Result]) -> tuple[Result, float]:
+    start = time.process_time()
+    result = work()
+    return result, time.process_time() - start
+
+
+def embed_alone(corpus: Corpus, model: str | None) -> int:
+    return sum(len(sentence.tokens) for sentence in Elmo.from_pretrained(model).embed(corpus, layers="average"))
+
+
+def query_seconds(index: VectorIndex, elmo: Elmo, same_word: bool) -> float:
+    """Median over the first ten words of the polysemy list, all asked once before."""
+    triples = load_triples()[:10]
+    queries = [make_query(elmo, triple.same[0], triple.word, [AVERAGE], tokenizer="spaces") for triple in triples]
+    found = [query for query in queries if len(index.sentences.rows(query.occurrence.word))]
+    seconds = [timed(lambda query=query: search(index, elmo, query, 5, same_word=same_word))[1] for query in found * 2]
+    return median(seconds[len(found) :])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", nargs="+")
+    parser.add_argument("--tokens", type=int, default=1_000_000)
+    parser.add_argument("--model")
+    options = parser.parse_args()
+    corpus = Corpus(options.corpus, max_tokens=options.tokens)
+    tokens, alone = timed(lambda: embed_alone(corpus, options.model))
+    print(f"engine alone        {tokens:,} tokens, {tokens / alone:,.0f} tokens/s")
+    elmo = Elmo.from_pretrained(options.model)
+    with tempfile.TemporaryDirectory() as place:
+        for approximate in (False, True):
+            folder = Path(place) / str(approximate)
+            facts, seconds = timed(
+                lambda folder=folder, approximate=approximate: build_index(
+                    Elmo.from_pretrained(options.model), corpus, folder, view=AVERAGE, approximate=approximate
+                )
+            )
+            name = "approximate" if approximate else "exact"
+            index = VectorIndex(folder)
+            print(f"{name:<12} build  {tokens / seconds:,.0f} tokens/s, {alone / seconds:.2f} of the engine's speed")
+            print(
+                f"{'':<12} finds  {facts.recall:.1%} of the ten nearest, with {facts.probes} parts of a file looked at"
+            )
+            print(f"{'':<12} query  {1000 * query_seconds(index, elmo, False):.1f} ms; of the same word alone, "
+                  f"{1000 * query_seconds(index, elmo, True):.1f} ms")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

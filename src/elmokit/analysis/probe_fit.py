@@ -1,0 +1,147 @@
+"""Linear classifiers on frozen vectors: one for each layer, all trained in one go over the same batches."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmokit.analysis.layers import Meter, View, token_blocks
+from elmokit.embed.elmo import Elmo
+from elmokit.errors import ConfigError
+
+_READ = 4096  # tokens at a time where there is nothing to learn
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """How a classifier is trained: Adam on the cross-entropy, with a learning rate that falls to zero."""
+
+    epochs: int = 10
+    batch_size: int = 1024  # tokens
+    learning_rate: float = 0.02
+    seed: int = 1  # of the order of tokens: the weights start at zero
+
+    def __post_init__(self) -> None:
+        for name, flag in (("epochs", "--epochs"), ("batch_size", "--batch-size")):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{flag}: expected a positive integer, found {getattr(self, name)}")
+        if not 0 < self.learning_rate < 1:
+            raise ConfigError(f"--learning-rate: expected a number between 0 and 1, found {self.learning_rate}")
+
+
+class TokenVectors:
+    """All layers of all tokens of a text, (N, L + 1, 2D) in half precision, memory-mapped in a temporary file."""
+
+    def __init__(self, elmo: Elmo, sentences: Sequence[Sequence[str]], meter: Meter) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
+        self.count = 0
+        try:
+            for block in token_blocks(elmo, sentences, meter):
+                self._file.write(np.ascontiguousarray(block.transpose(1, 0, 2), dtype=np.float16).data)
+                self.count += block.shape[1]
+            self._file.flush()
+            shape = (self.count, elmo.config.n_vectors, elmo.config.vector_dim)
+            self._array: NDArray[np.float16] = np.memmap(self._file, np.float16, "r", shape=shape)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def of(self, tokens: Places | slice, views: Sequence[View]) -> Tensor:
+        """(V, n, 2D) of some tokens."""
+        layers = torch.from_numpy(self._array[tokens].astype(np.float32))  # (n, L + 1, 2D)
+        return torch.stack([layers.mean(dim=1) if view.layer is None else layers[:, view.layer] for view in views])
+
+    def blocks(self, views: Sequence[View]) -> Iterator[Tensor]:
+        """(V, n, 2D) of all tokens in their order, some thousand at a time."""
+        for start in range(0, self.count, _READ):
+            yield self.of(slice(start, start + _READ), views)
+
+    def close(self) -> None:
+        """Give the room on the disk back."""
+        del self._array
+        self._file.close()
+
+    def __enter__(self) -> TokenVectors:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Probes(nn.Module):
+    """softmax(W_v z + b_v) for each of V views, z being the vector with mean 0 and variance 1 in every dimension.
+
+    Bringing all dimensions to one scale makes layers of different scales train alike, and keeps the classifier linear.
+    """
+
+    def __init__(self, *, mean: Tensor, deviation: Tensor, n_tags: int) -> None:
+        """mean, deviation: (V, 1, 2D) over the training text."""
+        super().__init__()
+        n_views, _, dim = mean.shape
+        self.register_buffer("mean", mean)
+        self.register_buffer("scale", 1 / torch.where(deviation < 1e-6, 1, deviation))
+        self.weight = nn.Parameter(torch.zeros(n_views, dim, n_tags))
+        self.bias = nn.Parameter(torch.zeros(n_views, 1, n_tags))
+
+    mean: Tensor
+    scale: Tensor
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """vectors: (V, n, 2D). Returns (V, n, C) logits."""
+        return torch.baddbmm(self.bias, (vectors - self.mean) * self.scale, self.weight)
+
+
+def fit_probes(
+    vectors: TokenVectors, tags: Places, n_tags: int, views: Sequence[View], settings: ProbeSettings
+) -> Probes:
+    """Train one classifier a view; tags: (N,) of the tokens.
+
+    Adam treats every number by itself, so that all views at once are trained exactly as each alone would be.
+    """
+    probes = Probes(**_moments(vectors, views), n_tags=n_tags)
+    optimiser = torch.optim.Adam(probes.parameters(), lr=settings.learning_rate)
+    n_steps = settings.epochs * -(-vectors.count // settings.batch_size)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / n_steps)
+    rng = np.random.default_rng(settings.seed)
+    for _ in range(settings.epochs):
+        order = rng.permutation(vectors.count)
+        for start in range(0, vectors.count, settings.batch_size):
+            chosen = np.sort(order[start : start + settings.batch_size])  # in the order of the file
+            logits = probes(vectors.of(chosen, views))  # (V, n, C)
+            gold = torch.from_numpy(tags[chosen]).expand(len(views), -1)  # (V, n)
+            loss = functional.cross_entropy(logits.flatten(0, 1), gold.flatten(), reduction="sum") / len(chosen)
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            schedule.step()
+    return probes
+
+
+def _moments(vectors: TokenVectors, views: Sequence[View]) -> dict[str, Tensor]:
+    """Mean and standard deviation of every dimension, (V, 1, 2D) each."""
+    total = squares = torch.zeros(())
+    for block in vectors.blocks(views):
+        total = total + block.double().sum(dim=1, keepdim=True)
+        squares = squares + block.double().square().sum(dim=1, keepdim=True)
+    mean = total / vectors.count
+    deviation = (squares / vectors.count - mean.square()).clamp(min=0).sqrt()
+    return {"mean": mean.float(), "deviation": deviation.float()}
+
+
+@torch.inference_mode()
+def predict_tags(probes: Probes, vectors: TokenVectors, views: Sequence[View]) -> Places:
+    """(V, N): the likeliest tag of every token by every view."""
+    predictions: Places = torch.cat([probes(block).argmax(dim=2) for block in vectors.blocks(views)], dim=1).numpy()
+    return predictions

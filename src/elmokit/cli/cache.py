@@ -1,0 +1,57 @@
+"""`elmo cache`: the layers that tasks have computed and kept."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+cache = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+Folder = Annotated[Path | None, typer.Option("--cache-dir", metavar="FOLDER", help="By default ~/.cache/elmokit.")]
+
+
+@cache.callback()
+def _cache() -> None:
+    """List and clear the layers of frozen biLMs that `elmo task` has computed and kept."""
+
+
+@cache.command(name="list", short_help="Show what is kept.")
+def list_(
+    cache_dir: Folder = None, as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False
+) -> None:
+    """Show what is kept of each model, the last used first: elmo cache list"""
+    from dataclasses import asdict
+
+    from elmokit.tasks.layer_cache import LayerCache
+
+    found = LayerCache(cache_dir)
+    entries = found.entries()
+    for entry in entries:
+        if as_json:
+            typer.echo(json.dumps(asdict(entry)))
+            continue
+        used = datetime.fromtimestamp(entry.last_used).strftime("%Y-%m-%d %H:%M")
+        typer.echo(
+            f"{entry.model[:12]}  {entry.state:<5}  {entry.sentences:>9,} sentences  {entry.tokens:>11,} tokens  "
+            f"{entry.bytes / 1e9:7.2f} GB  last used {used}"
+        )
+    if not as_json:
+        typer.echo(f"{found.root}: {sum(entry.bytes for entry in entries) / 1e9:.2f} GB")
+
+
+@cache.command(short_help="Delete what is kept.")
+def clear(
+    model: Annotated[
+        str, typer.Argument(metavar="[MODEL]", help="Begin of a model's fingerprint, as `list` shows it; else all.")
+    ] = "",
+    cache_dir: Folder = None,
+) -> None:
+    """Delete the layers of one model, or of all: elmo cache clear"""
+    from elmokit.tasks.layer_cache import LayerCache
+
+    found = LayerCache(cache_dir)
+    typer.echo(f"{found.root}: {found.clear(model) / 1e9:.2f} GB deleted")

@@ -1,0 +1,83 @@
+"""`elmo compare`: a word in two sentences, layer by layer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def compare(
+    first: Annotated[str, typer.Argument(metavar="SENTENCE", help="A sentence.")],
+    second: Annotated[str, typer.Argument(metavar="SENTENCE", help="Another one.")],
+    word: Annotated[
+        list[str],
+        typer.Option(metavar="WORD", help="A token of both; or give two, one of each. WORD#2 is its second there."),
+    ],
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-o", "--output", metavar="OUT", help="A heat map of all pairs (.png, .svg, .pdf), results (.json)."
+        ),
+    ] = None,
+    layer: Annotated[str, typer.Option(metavar="average|top|N", help="Of the heat map.")] = "average",
+    vectors: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec, to show beside.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+    ] = None,
+    tokenizer: Annotated[
+        str, typer.Option(metavar="words|spaces|spacy:xx", help="How a sentence becomes tokens.")
+    ] = "words",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare a word in two sentences by the cosine of its vectors, in each layer and in their average, for example:
+
+    \b
+    elmo compare "I will buy you a present" "Live in the present , not the past" --word present -o heatmap.png
+    elmo compare "I will buy you a present" "A gift from me" --word present --word gift
+
+    Layer 0 knows a word alone, without its sentence: of the same word it is always 1.
+    """
+    from elmokit.analysis.compare import compare as measure
+    from elmokit.analysis.layers import views
+    from elmokit.analysis.plots import check_picture, heat_map, save_picture
+    from elmokit.analysis.results import Results, check_target, command_line, file_facts, model_facts, write_results
+    from elmokit.analysis.static import load_static
+    from elmokit.cli.neighbors import bold
+    from elmokit.embed.elmo import Elmo
+    from elmokit.errors import ConfigError
+
+    for path in output or []:
+        _ = check_target(path) if path.suffix == ".json" else check_picture(path)
+    elmo = Elmo.from_pretrained(model)
+    (view, *more) = views(layer, elmo.config.n_vectors)
+    if more:
+        raise ConfigError(f"--layer: expected average, top or the number of one layer, found {layer!r}")
+    result = measure(elmo, first, second, word, tokenizer=tokenizer)
+    facts = result.to_json()
+    if vectors is not None:
+        static = load_static(vectors)
+        facts["static"] = float(static.vector(result.first.word) @ static.vector(result.second.word))
+    if as_json:
+        typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+    else:
+        typer.echo(result.first.marked(bold))
+        typer.echo(result.second.marked(bold))
+        for name, value in result.similarities.items():
+            typer.echo(f"{name:<8} {value:6.3f}")
+        if vectors is not None:
+            typer.echo(f"{'static':<8} {facts['static']:6.3f}")
+    for path in output or []:
+        if path.suffix == ".json":
+            data = file_facts([vectors] if vectors else [])
+            write_results(path, Results("compare", command_line(), model_facts(elmo.model), data, facts))
+        else:
+            figure = heat_map(
+                result.matrix(view.name), result.first.tokens, result.second.tokens, value_name="cosine",
+                title=f"{view.name}: cosine of every pair", marked=(result.first.position, result.second.position),
+            )  # fmt: skip
+            save_picture(figure, path)

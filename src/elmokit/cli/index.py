@@ -1,0 +1,113 @@
+"""`elmo index`: the token vectors of a corpus, stored so that a search takes milliseconds."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+index = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@index.callback()
+def _index() -> None:
+    """Build and search an index over the token vectors of a corpus."""
+
+
+@index.command()
+def build(
+    corpus: Annotated[
+        list[str], typer.Option(metavar="FILE", help="Text, also compressed; may be given several times; - is stdin.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="INDEX", help="Folder to make.")],
+    model: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+    ] = None,
+    layer: Annotated[
+        str,
+        typer.Option("--layer", metavar="average|top|N", help="Which vector of a token: one layer's, or the average."),
+    ] = "average",
+    state: Annotated[
+        Literal["reset", "warm"] | None,
+        typer.Option(help="What a sentence starts from: zero, or one fixed state. By default what suits the model."),
+    ] = None,
+    tokenizer: Annotated[
+        str, typer.Option(metavar="spaces|words|spacy:xx", help="How lines become tokens; by default they are already.")
+    ] = "spaces",
+    max_tokens: Annotated[int | None, typer.Option(metavar="N", min=1, help="Of the corpus, use no more.")] = None,
+    approximate: Annotated[
+        bool,
+        typer.Option(
+            "--approximate",
+            help="Look at a part of the vectors in each search, for tens of millions of them; the part of the true "
+            "neighbours that it finds is measured and told. By default all are looked at.",
+        ),
+    ] = False,
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; by default cpu.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")] = False,
+) -> None:
+    """Embed a corpus into a folder that can be searched, for example:
+
+    elmo index build --corpus corpus.txt.xz -o corpus.index
+
+    One sentence a line. A token takes two bytes for each number of its vector. The folder appears when it is complete,
+    and knows which model, layer and state it is of.
+    """
+    from elmokit.analysis.corpus import Corpus
+    from elmokit.analysis.index import build_index
+    from elmokit.analysis.layers import views
+    from elmokit.cli.progress import watch
+    from elmokit.embed.elmo import Elmo
+    from elmokit.errors import ConfigError
+
+    text = Corpus(corpus, tokenizer=tokenizer, max_tokens=max_tokens)
+    elmo = Elmo.from_pretrained(model, state=state, device=device)
+    chosen = views(layer, elmo.config.n_vectors)
+    if len(chosen) > 1:
+        raise ConfigError(f"--layer: expected average, top or the number of one layer, found {layer!r}")
+    if model is not None and Path(model).exists():
+        model = str(Path(model).absolute())  # as a search may be asked for elsewhere
+    started = time.monotonic()
+    with watch(quiet=quiet) as progress:
+        facts = build_index(elmo, text, output, view=chosen[0], model=model, approximate=approximate, progress=progress)
+    if not quiet:
+        seconds = time.monotonic() - started
+        kind = "exact"
+        if facts.approximate:
+            kind = f"approximate, finds {facts.recall:.1%} of the ten nearest"
+        typer.echo(
+            f"{output}: {facts.sentences:,} sentences, {facts.tokens:,} tokens, {facts.view.name}, {kind}; in "
+            f"{seconds:.1f} s ({facts.tokens / max(seconds, 1e-9):,.0f} tokens/s)",
+            err=True,
+        )
+
+
+@index.command()
+def search(
+    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Folder made by `elmo index build`.")],
+    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="The sentence that the word stands in.")],
+    word: Annotated[str, typer.Option(metavar="WORD", help="A token of the sentence; WORD#2 is its second there.")],
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many neighbours.")] = 5,
+    same_word: Annotated[bool, typer.Option("--same-word", help="Only occurrences of the same word.")] = False,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec, whose neighbours are shown beside."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="PATH", help="The model, if it has moved since the index was built.")
+    ] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(metavar="words|spaces|spacy:xx", help="How the sentence becomes tokens.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Find what is nearest to a word in its sentence, as `elmo neighbors --index` does, for example:
+
+    elmo index search corpus.index "The actor was praised in the play ." --word play
+    """
+    from elmokit.cli.neighbors import report, search_index
+
+    found, elmo = search_index(folder, sentence, word, None, k, same_word, model, tokenizer)
+    report(found, elmo, [], folder, vectors, k, output=None, as_json=as_json)

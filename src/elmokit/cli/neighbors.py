@@ -1,0 +1,155 @@
+"""`elmo neighbors`: the occurrences of a corpus that are nearest to a word in its sentence."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from elmokit.analysis.neighbours import Found
+    from elmokit.analysis.static import NearWord
+
+
+def neighbors(
+    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="The sentence that the word stands in.")],
+    word: Annotated[str, typer.Option(metavar="WORD", help="A token of the sentence; WORD#2 is its second there.")],
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Text to search, also compressed; may be given several times."),
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Instead of --corpus: what `elmo index build` made of it.")
+    ] = None,
+    layer: Annotated[
+        str | None,
+        typer.Option(
+            "--layer",
+            "--layers",
+            metavar="average|top|0,1|all",
+            help="Which vectors; all is each layer, and their average. By default the average, or what the index has.",
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many neighbours.")] = 5,
+    same_word: Annotated[
+        bool, typer.Option("--same-word", help="Only occurrences of the same word; by default any token may be near.")
+    ] = False,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec, whose neighbours are shown beside."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH", help="Folder, file or zip of a model; by default the index's, or the packaged one."
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="words|spaces|spacy:xx",
+            help="How text becomes tokens. By default words for the sentence, and spaces for the corpus.",
+        ),
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(metavar="N", min=1, help="Of the corpus, use no more.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Find what is nearest to a word in its sentence (Table 4 of the paper), for example:
+
+    elmo neighbors --corpus corpus.txt.xz "The actor was praised in the play ." --word play
+
+    Every token of the corpus is a candidate, as in the paper: near ones are mostly the same word in the same sense, and
+    then words that could stand there. --same-word asks for the first alone. A sentence equal to the given one is left
+    out, and of equal sentences only one is shown. The corpus is embedded each time; `elmo index build` does it once.
+    """
+    from elmokit.analysis.corpus import Corpus
+    from elmokit.analysis.layers import views
+    from elmokit.analysis.neighbours import make_query, scan
+    from elmokit.analysis.results import check_target
+    from elmokit.cli.progress import watch
+    from elmokit.embed.elmo import Elmo
+    from elmokit.errors import ConfigError
+
+    if (index is None) == (not corpus):
+        raise ConfigError("expected --corpus or --index, found both" if corpus else "expected --corpus or --index")
+    if output is not None:
+        check_target(output)
+    if index is not None:
+        if max_tokens is not None:
+            raise ConfigError("--max-tokens: is for --corpus; an index is what it is")
+        found, elmo = search_index(index, sentence, word, layer, k, same_word, model, tokenizer)
+    else:
+        text = Corpus(corpus or [], tokenizer=tokenizer or "spaces", max_tokens=max_tokens)
+        elmo = Elmo.from_pretrained(model)
+        chosen = views(layer or "average", elmo.config.n_vectors)
+        query = make_query(elmo, sentence, word, chosen, tokenizer=tokenizer or "words")
+        with watch(quiet=quiet) as progress:
+            found = scan(elmo, query, text, k, same_word=same_word, progress=progress)
+    report(found, elmo, corpus or [], index, vectors, k, output=output, as_json=as_json)
+
+
+def search_index(
+    folder: Path, sentence: str, word: str, layer: str | None, k: int, same_word: bool, model: str | None,
+    tokenizer: str | None,
+) -> tuple[Found, Any]:  # fmt: skip
+    """Load the index, the model that it is of or the one that was asked for, and look the word up."""
+    from elmokit.analysis.index import VectorIndex
+    from elmokit.analysis.layers import views
+    from elmokit.analysis.neighbours import make_query, search
+    from elmokit.embed.elmo import Elmo
+
+    opened = VectorIndex(folder)
+    elmo = Elmo.from_pretrained(model or opened.facts.model, state=opened.facts.state)
+    opened.require_model(elmo)
+    chosen = [opened.facts.view] if layer is None else views(layer, elmo.config.n_vectors)
+    query = make_query(elmo, sentence, word, chosen, tokenizer=tokenizer or "words")
+    return search(opened, elmo, query, k, same_word=same_word), elmo
+
+
+def report(
+    found: Found, elmo: Any, corpus: list[str], index: Path | None, vectors: Path | None, k: int, *,
+    output: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Print what was found, and write it where that was asked for."""
+    from dataclasses import asdict
+
+    from elmokit.analysis.results import Results, command_line, file_facts, model_facts, write_results
+    from elmokit.analysis.static import load_static
+
+    static = load_static(vectors).neighbours(found.query.occurrence.word, k) if vectors else []
+    facts = found.to_json() | ({"static": [asdict(near) for near in static]} if vectors else {})
+    if as_json:
+        typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+    else:
+        _print(found, static, vectors)
+    if output is not None:
+        files = [Path(path) for path in corpus if path != "-"] + ([index / "index.json"] if index else [])
+        data = file_facts(files + ([vectors] if vectors else []))
+        write_results(output, Results("neighbors", command_line(), model_facts(elmo.model), data, facts))
+
+
+def bold(word: str) -> str:
+    """Mark a word: bold on a terminal, **so** elsewhere."""
+    return typer.style(word, bold=True) if sys.stdout.isatty() else f"**{word}**"
+
+
+def _print(found: Found, static: list[NearWord], vectors: Path | None) -> None:
+    word = found.query.occurrence.word
+    count = f"{found.occurrences:,} times" if found.occurrences != 1 else "once"
+    typer.echo(found.query.occurrence.marked(bold))
+    typer.echo(f"{word!r} occurs {count} among {found.tokens:,} tokens of {found.sentences:,} sentences")
+    for view, nearest in zip(found.query.views, found.neighbours, strict=True):
+        typer.echo(f"\n{view.name}")
+        for near in nearest:
+            typer.echo(f"  {near.similarity:.3f}  {near.occurrence.marked(bold)}")
+    if vectors is not None:
+        typer.echo(f"\nstatic, in any sentence: {vectors.name}")
+        for other in static:
+            typer.echo(f"  {other.similarity:.3f}  {other.word}")

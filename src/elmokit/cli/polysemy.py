@@ -1,0 +1,70 @@
+"""`elmo polysemy`: whether a model tells the senses of a word apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def polysemy(
+    model: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+    ] = None,
+    triples: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="JSON",
+            help="Your own triples: a list of {word, sense, other_sense, same: [SENTENCE, SENTENCE], other: SENTENCE}.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Judge triples of sentences: two with one sense of a word, one with another.
+
+    The three numbers are the cosines of the two of one sense, and of each of them and the third. A triple is right (+)
+    if the first is the greatest. Layer 0 knows a word alone, without its sentence: its three are equal, never right.
+    """
+    from dataclasses import asdict
+
+    from elmokit.analysis.layers import views
+    from elmokit.analysis.polysemy import judge, load_triples
+    from elmokit.analysis.results import Results, check_target, command_line, file_facts, model_facts, write_results
+    from elmokit.embed.elmo import Elmo
+
+    if output is not None:
+        check_target(output)
+    chosen_triples = load_triples(triples)
+    elmo = Elmo.from_pretrained(model)
+    *layers, average = views("all", elmo.config.n_vectors)
+    chosen = [average, *layers]
+    judged = judge(elmo, chosen_triples, chosen)
+    right = {view.name: sum(views[view.name].right for views in judged) for view in chosen}
+    facts = {
+        "triples": [
+            asdict(triple) | {"views": {name: asdict(one) | {"right": one.right} for name, one in views.items()}}
+            for triple, views in zip(chosen_triples, judged, strict=True)
+        ],
+        "right": right,
+    }
+    if as_json:
+        typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+    else:
+        width = max(8, *(len(triple.word) for triple in chosen_triples))
+        typer.echo(f"{'':<{width}}" + "".join(f"  {view.name:<20}" for view in chosen).rstrip())
+        for triple, views_of in zip(chosen_triples, judged, strict=True):
+            cells = "".join(
+                f"  {one.same:5.2f} {one.first_other:5.2f} {one.second_other:5.2f} {'+' if one.right else '-'} "
+                for one in views_of.values()
+            )
+            typer.echo(f"{triple.word:<{width}}{cells}".rstrip())
+        totals = "".join(f"  {f'{right[view.name]} of {len(judged)}':<20}" for view in chosen)
+        typer.echo(f"{'right':<{width}}{totals}".rstrip())
+    if output is not None:
+        data = file_facts([triples] if triples else [])
+        write_results(output, Results("polysemy", command_line(), model_facts(elmo.model), data, facts))

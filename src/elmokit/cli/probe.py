@@ -1,0 +1,107 @@
+"""`elmo probe`: what a linear classifier reads off the vectors of each layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from elmokit.analysis.probe import ProbeReport
+
+
+def probe(
+    train: Annotated[Path, typer.Option(metavar="FILE", help="CoNLL-U (.conllu) or CoNLL columns, also compressed.")],
+    test: Annotated[Path, typer.Option(metavar="FILE", help="Text of the same form to test on.")],
+    column: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|NUMBER", help="Which tags: upos, xpos, deprel, ... of CoNLL-U, or a column's number from 1."
+        ),
+    ] = "upos",
+    word_column: Annotated[
+        int | None, typer.Option(metavar="NUMBER", min=1, help="Which words; by default 2 in CoNLL-U, else 1.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+    ] = None,
+    layers: Annotated[
+        str, typer.Option(metavar="all|0,1,top,average", help="Which vectors; all is each layer, and their average.")
+    ] = "all",
+    control: Annotated[
+        bool, typer.Option("--control", help="The same again with random weights, in a model of the same shape.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Passes over the training text.")] = 10,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Of the order of tokens, and of the weights of --control.")
+    ] = 1,
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; by default cpu.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Probe the layers for syntax with a linear classifier (Table 6 of the paper), for example:
+
+    elmo probe --train en-train.conllu --test en-test.conllu --column xpos --control -o probe.json
+
+    Vectors are computed once and stay as they are. The figure is the percentage of tokens with the right tag, beside
+    that of each word's most frequent tag. Any column will do: --column 3 for the chunks of CoNLL-2000.
+    """
+    from rich.console import Console
+
+    from elmokit.analysis.layers import views
+    from elmokit.analysis.probe import probe as run
+    from elmokit.analysis.probe_data import read_tagged
+    from elmokit.analysis.probe_fit import ProbeSettings
+    from elmokit.analysis.results import Results, check_target, command_line, file_facts, model_facts, write_results
+    from elmokit.cli.progress import watch
+    from elmokit.embed.elmo import Elmo
+
+    if output is not None:
+        check_target(output)
+    texts = read_tagged(train, column, word_column), read_tagged(test, column, word_column)
+    elmo = Elmo.from_pretrained(model, device=device)
+    chosen = views(layers, elmo.config.n_vectors)
+    with watch(quiet=quiet) as progress:
+        report = run(
+            elmo, *texts, chosen, settings=ProbeSettings(epochs=epochs, seed=seed), control=control, progress=progress
+        )
+    Console(width=None if Console().is_terminal else 200).print(_table(report))
+    for line in _notes(report):
+        typer.echo(line, err=True)
+    if output is not None:
+        numbers = {"column": column, **report.to_json()}
+        write_results(
+            output, Results("probe", command_line(), model_facts(elmo.model), file_facts([train, test]), numbers)
+        )
+
+
+def _table(report: ProbeReport) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("")
+    table.add_column("right tags, %", justify="right")
+    if report.control is not None:
+        table.add_column("random weights, %", justify="right")
+    table.add_row("most frequent tag of the word", f"{report.majority:.2f}")
+    for name, accuracy in report.accuracy.items():
+        table.add_row(name, f"{accuracy:.2f}", *([f"{report.control[name]:.2f}"] if report.control is not None else []))
+    return table
+
+
+def _notes(report: ProbeReport) -> list[str]:
+    """What should be known about the figures."""
+    notes = [
+        f"{report.training_tokens:,} tokens with {report.n_tags} tags to learn from, {report.test_tokens:,} to test on,"
+        f" {report.unknown_words:.1f}% of them unknown words; embedded at {report.tokens_per_second:,.0f} tokens/s"
+    ]
+    if report.unseen_tags:
+        tags = ", ".join(f"{tag} ({count:,})" for tag, count in sorted(report.unseen_tags.items()))
+        notes.append(f"note: tags that --train does not have, counted as errors: {tags}")
+    return notes

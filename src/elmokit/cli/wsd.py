@@ -1,0 +1,120 @@
+"""`elmo wsd`: how well the vectors of each layer tell word senses apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from elmokit.analysis.senses_score import SenseReport
+
+
+def wsd(
+    train: Annotated[
+        Path, typer.Option(metavar="XML", help="Text with senses to learn from, as semcor.data.xml, also compressed.")
+    ],
+    evaluate: Annotated[
+        list[Path],
+        typer.Option(
+            "--eval", metavar="XML|FOLDER", help="Data sets to score, or a folder of them; may be given several times."
+        ),
+    ],
+    model: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+    ] = None,
+    wordnet: Annotated[
+        Path | None,
+        typer.Option(metavar="PLACE", help="WordNet's folder, or a tar file of it; by default /usr/share/wordnet."),
+    ] = None,
+    layers: Annotated[
+        str, typer.Option(metavar="all|0,1,top,average", help="Which vectors; all is each layer, and their average.")
+    ] = "all",
+    train_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keys of --train; by default *.gold.key.txt beside it.")
+    ] = None,
+    eval_key: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Keys of --eval, in its order; by default *.gold.key.txt beside each."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; by default cpu.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Tell word senses apart by the nearest sense vector (Table 5 of the paper), for example:
+
+    elmo wsd --train semcor.data.xml --eval Evaluation_Datasets -o wsd.json
+
+    Data is in the unified format of Raganato et al. 2017. The vector of a sense is the mean of its occurrences in
+    --train; that of a word of several tokens, their mean. Lemmas that --train lacks get WordNet's first sense, which is
+    the baseline too. ALL is all data sets together; test is all but semeval2007, as the paper counts.
+    """
+    from rich.console import Console
+
+    from elmokit.analysis.layers import views
+    from elmokit.analysis.results import Results, check_target, command_line, file_facts, model_facts, write_results
+    from elmokit.analysis.senses_data import find_corpora, read_corpus
+    from elmokit.analysis.senses_score import evaluate_senses
+    from elmokit.analysis.wordnet import read_wordnet
+    from elmokit.cli.progress import watch
+    from elmokit.embed.elmo import Elmo
+    from elmokit.errors import ConfigError
+
+    if output is not None:
+        check_target(output)
+    elmo = Elmo.from_pretrained(model, device=device)
+    chosen = views(layers, elmo.config.n_vectors)
+    files = find_corpora(evaluate)
+    if eval_key and len(eval_key) != len(files):
+        raise ConfigError(f"--eval-key: expected {len(files)}, one for each data set of --eval, found {len(eval_key)}")
+    senses = read_wordnet(wordnet)
+    keys: list[Path | None] = [*eval_key] if eval_key else [None] * len(files)
+    sets = [read_corpus(path, key) for path, key in zip(files, keys, strict=True)]
+    training = read_corpus(train, train_key)
+    with watch(quiet=quiet) as progress:
+        report = evaluate_senses(elmo, training, sets, senses, chosen, progress)
+    Console(width=None if Console().is_terminal else 200).print(_table(report))
+    for line in _notes(report):
+        typer.echo(line, err=True)
+    if output is not None:
+        data = file_facts([*(path for corpus in (training, *sets) for path in corpus.files), *senses.files])
+        write_results(output, Results("wsd", command_line(), model_facts(elmo.model), data, report.to_json()))
+
+
+def _table(report: SenseReport) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from elmokit.analysis.senses_score import ALL
+
+    sets = next(iter(report.scores.values()))
+    parts = [pos for pos in sets[report.main] if pos != ALL]
+    table = Table(box=box.SIMPLE_HEAD, title="F1", caption=f"parts of speech: of {report.main}", title_justify="left")
+    table.add_column("")
+    for name in (*sets, *parts):
+        table.add_column(name, justify="right")
+    for system, scores in report.scores.items():
+        cells = [scores[name][ALL] for name in sets] + [scores[report.main][pos] for pos in parts]
+        table.add_row(system, *(f"{cell.f1:.1f}" for cell in cells))
+    return table
+
+
+def _notes(report: SenseReport) -> list[str]:
+    """What should be known about the figures."""
+    notes = [
+        f"{report.tokens:,} tokens at {report.tokens_per_second:,.0f} tokens/s; {report.training_senses:,} senses;"
+        f" {report.backed_off:,} of {report.instances:,} instances have a lemma that --train lacks: first sense"
+    ]
+    if report.unanswered:
+        notes.append(f"note: {report.unanswered:,} instances have a lemma that WordNet lacks, too: no answer")
+    if report.not_in_wordnet:
+        notes.append(
+            f"note: {report.not_in_wordnet:,} instances have no gold sense that this WordNet has; the published data"
+            " sets are for version 3.0"
+        )
+    return notes

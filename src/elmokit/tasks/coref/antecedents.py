@@ -1,0 +1,115 @@
+"""Which earlier span does a span refer back to? Scores of antecedents, and how wrong they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)  # how many spans back a bucket begins
+N_SPEAKER_CASES = 3  # unknown, same, another
+BLOCK = 512  # spans whose antecedents are looked for at a time: memory does not grow with the square of the document
+
+
+@dataclass(frozen=True)
+class Antecedents:
+    """Up to K candidates for each of M spans, and their scores. Column 0 stands for "none", at a score of 0."""
+
+    index: Tensor  # (M, K) numbers of the earlier spans, any number where there are fewer
+    scores: Tensor  # (M, 1 + K), -inf where there are fewer
+
+
+class AntecedentScorer(nn.Module):
+    """Two passes over pairs of spans: a cheap one over all, a thorough one over the K that look best.
+
+        score(i, j) = m_i + m_j + (Q g_i)(R g_j) + v relu(V relu(W [g_i; g_j; P g_i * P g_j; distance; speaker; genre]))
+
+    The thorough term is that of Lee et al. (2017), but for the projection P before the product, which makes the cost
+    independent of how wide the spans' vectors are; the cheap one that of Lee et al. (2018), at low rank.
+    """
+
+    def __init__(
+        self, *, span_dim: int, n_hidden: int, n_feature: int, n_genres: int, max_antecedents: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.max_antecedents = max_antecedents
+        self.query = nn.Linear(span_dim, n_hidden, bias=False)
+        self.key = nn.Linear(span_dim, n_hidden, bias=False)
+        self.project = nn.Linear(span_dim, n_hidden, bias=False)
+        self.of_span = nn.Linear(span_dim, n_hidden)
+        self.of_antecedent = nn.Linear(span_dim, n_hidden, bias=False)
+        self.of_product = nn.Linear(n_hidden, n_hidden, bias=False)
+        self.of_features = nn.Linear(n_feature, 3 * n_hidden, bias=False)
+        self.distances = nn.Embedding(len(DISTANCES), n_feature)
+        self.speakers = nn.Embedding(N_SPEAKER_CASES, n_feature)
+        self.genres = nn.Embedding(1 + n_genres, n_feature, padding_idx=0)  # 0: unknown
+        self.rest = nn.Sequential(
+            nn.ReLU(), nn.Dropout(dropout), nn.Linear(n_hidden, n_hidden), nn.ReLU(), nn.Dropout(dropout),
+            nn.Linear(n_hidden, 1),
+        )  # fmt: skip
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("boundaries", torch.tensor(DISTANCES[1:]), persistent=False)
+        self.boundaries: Tensor
+
+    def forward(self, spans: Tensor, mention_scores: Tensor, speakers: Tensor, genre: Tensor) -> Antecedents:
+        """spans: (M, G) in order of the text; mention_scores: (M,); speakers: (M,), 0 unknown; genre: ()."""
+        query, key, product = self.query(spans), self.key(spans), self.project(spans)  # (M, H)
+        first, second = self.of_span(spans), self.of_antecedent(spans)
+        by_distance, by_speaker, by_genre = self._features(genre)
+        index = self._nearest(query.detach(), key.detach(), mention_scores.detach())  # (M, K)
+        position = torch.arange(len(spans), device=spans.device)
+        scores = []
+        for start in range(0, len(spans), BLOCK):
+            rows = slice(start, start + BLOCK)
+            those = index[rows]  # (B, K)
+            distance = position[rows].unsqueeze(1) - those
+            known = (speakers[rows].unsqueeze(1) > 0) & (speakers[those] > 0)
+            case = torch.where(known, 1 + (speakers[rows].unsqueeze(1) != speakers[those]).long(), 0)
+            hidden = (
+                (first[rows] + by_genre).unsqueeze(1)
+                + F.embedding(those, second)
+                + self.of_product(product[rows].unsqueeze(1) * F.embedding(those, product))
+                + F.embedding(torch.bucketize(distance, self.boundaries, right=True), by_distance)
+                + F.embedding(case, by_speaker)
+            )  # (B, K, H)
+            cheap = torch.einsum("bh,bkh->bk", query[rows], F.embedding(those, key))
+            pair = mention_scores[rows].unsqueeze(1) + mention_scores[those] + cheap + self.rest(hidden).squeeze(2)
+            scores.append(F.pad(pair.masked_fill(distance <= 0, -torch.inf), (1, 0)))
+        return Antecedents(index, torch.cat(scores))
+
+    def _features(self, genre: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What each distance (D, H), each case of speakers (3, H) and the genre (H,) add to the hidden layer."""
+        weights = self.of_features.weight.chunk(3)
+        tables = (self.distances.weight, self.speakers.weight, self.genres(genre))
+        by_distance, by_speaker, by_genre = (
+            F.linear(self.dropout(table), weight) for table, weight in zip(tables, weights, strict=True)
+        )
+        return by_distance, by_speaker, by_genre
+
+    @torch.no_grad()
+    def _nearest(self, query: Tensor, key: Tensor, mention_scores: Tensor) -> Tensor:
+        """The K best (M, K) by the cheap score of the spans before each; itself or later ones where there are fewer."""
+        n_spans = len(query)
+        position = torch.arange(n_spans, device=query.device)
+        n_best = min(self.max_antecedents, n_spans - 1)
+        best = []
+        for start in range(0, n_spans, BLOCK):
+            rows = slice(start, start + BLOCK)
+            scores = query[rows] @ key.T + mention_scores  # (B, M)
+            scores.masked_fill_(position >= position[rows].unsqueeze(1), -torch.inf)
+            best.append(scores.topk(n_best, dim=1).indices)
+        return torch.cat(best)
+
+
+def antecedent_loss(antecedents: Antecedents, clusters: Tensor) -> Tensor:
+    """Mean over spans of -log of the probability that is on right antecedents, or on "none" where there are none.
+
+    clusters: (M,) the gold cluster of each span, -1 for spans that are no gold mention.
+    """
+    scores = antecedents.scores
+    right = (clusters[antecedents.index] == clusters.unsqueeze(1)) & (clusters >= 0).unsqueeze(1)
+    right = right & torch.isfinite(scores[:, 1:])
+    right = torch.cat((~right.any(dim=1, keepdim=True), right), dim=1)  # (M, 1 + K)
+    return (scores.logsumexp(dim=1) - scores.masked_fill(~right, -torch.inf).logsumexp(dim=1)).mean()

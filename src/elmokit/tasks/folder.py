@@ -1,0 +1,100 @@
+"""The folder of a run: its files, each whole or not there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from elmokit.errors import FormatError, InputError, OutputError
+from elmokit.weights.model import first_line
+
+SETTINGS = "settings.json"  # all that made the run: command, versions, data, biLM, vectors, hyper-parameters
+LABELS = "labels.json"  # what the task knew before its network was built
+WORDS = "words.json"  # the words of the word table, row by row
+VECTORS = "vectors.safetensors"  # its fixed rows
+WEIGHTS = "weights.safetensors"  # the best weights; there when the run is complete
+RESULTS = "results.json"  # scores of these weights
+BILM = "bilm"  # the biLM, where it was trained too
+CHECKPOINTS = "checkpoints"
+
+
+def read_record(folder: Path, task: str | None = None) -> dict[str, Any]:
+    """What `settings.json` says, if the folder is a run, and of that task."""
+    if not (folder / SETTINGS).is_file():
+        found = "other files" if folder.is_dir() else "nothing there"
+        raise InputError(f"{folder}: expected the folder of a run of `elmo task`, found {found}")
+    record = read_json(folder / SETTINGS)
+    if not isinstance(record, dict) or not isinstance(record.get("task"), str):
+        raise FormatError(f"{folder / SETTINGS}: expected the settings of a run, found something else")
+    if task is not None and record["task"] != task:
+        raise InputError(f"{folder}: expected a run of the task {task}, found one of {record['task']}")
+    return record
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FormatError(f"{path.parent}: expected {path.name} in it, found none; the run is not complete") from None
+    except (OSError, ValueError) as error:
+        raise FormatError(f"{path}: expected JSON, found a damaged file ({first_line(error)})") from None
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file: people read it too."""
+    with _beside(path) as beside:
+        beside.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file."""
+    try:
+        tensors: dict[str, Tensor] = load_file(path)
+    except FileNotFoundError:
+        raise FormatError(
+            f"{path.parent}: expected {path.name} in it, found none; the run is not complete: go on with --resume"
+        ) from None
+    except (OSError, SafetensorError) as error:
+        raise FormatError(f"{path}: expected a safetensors file, found a damaged one ({first_line(error)})") from None
+    return tensors
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors."""
+    with _beside(path) as beside:
+        beside.touch()
+        mode = beside.stat().st_mode  # what the user's umask allows; safetensors would leave it to the owner alone
+        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, beside)
+        beside.chmod(mode)
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file as it lies on disk."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield beside
+        beside.replace(path)
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise OutputError(f"{path}: cannot be written: {reason}") from None
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,167 @@
+"""Tokens as a task's network gets them: [static vector; character CNN; ELMo], and ELMo again at the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmokit.nn.bilm import BiLM
+from elmokit.nn.padded import TokenIds, read_padded
+from elmokit.nn.scalar_mix import ScalarMix
+from elmokit.tasks.settings import InputSettings
+
+N_CHARACTERS = 262  # ids of elmokit.text.characters.ByteCharacters
+PADDING, UNKNOWN = 0, 1  # rows of the word table
+
+
+@dataclass(frozen=True, eq=False)
+class TextBatch:
+    """B token sequences, padded to T."""
+
+    mask: Tensor  # (B, T) true at tokens
+    words: Tensor  # (B, T) rows of the word table: 0 padding, 1 unknown
+    characters: Tensor | None = None  # (U, M) byte ids of the distinct words, for a character CNN; or None
+    character_rows: Tensor | None = None  # (B, T) which of them each token is; 0 at padding
+    layers: Tensor | None = None  # (L + 1, B, T, 2D) float32 layers of a frozen biLM, zero at padding; or None
+    ids: TokenIds | None = None  # what the biLM reads, when it is trained with the task: (B, T, M) and (B, T); or None
+
+    @property
+    def lengths(self) -> Tensor:
+        """(B,) tokens of every sequence."""
+        return self.mask.sum(dim=1)
+
+
+@dataclass(frozen=True)
+class ElmoSource:
+    """Where ELMo's layers come from: their shape; and the biLM, when it is trained with the task."""
+
+    n_layers: int  # L + 1
+    dim: int  # 2D
+    bilm: BiLM | None = None
+    marks: TokenIds | None = None  # ids of the begin and end mark, (2, ...), for that biLM
+
+
+class WordTable(nn.Module):
+    """A vector a word: the first rows are learnt, the others fixed.
+
+    Learnt are the unknown word and words of the training data without a given vector; with `train_vectors` all words of
+    the training data. Row 0 stands for padding.
+    """
+
+    fixed: Tensor
+
+    def __init__(self, *, learnt: Tensor, fixed: Tensor | None = None) -> None:
+        """learnt: (n, d) first values of the learnt rows, at least 2; fixed: (m, d)."""
+        super().__init__()
+        self.learnt = nn.Parameter(learnt.clone())
+        self.dim = learnt.shape[1]
+        self.register_buffer("fixed", learnt.new_empty(0, self.dim) if fixed is None else fixed, persistent=False)
+
+    def forward(self, words: Tensor) -> Tensor:
+        """(B, T) rows to (B, T, d)."""
+        n = len(self.learnt)
+        learnt = functional.embedding(words.clamp(max=n - 1), self.learnt)
+        if not len(self.fixed):
+            return learnt
+        fixed = functional.embedding((words - n).clamp(min=0), self.fixed)
+        return torch.where((words < n).unsqueeze(-1), learnt, fixed)
+
+
+class CharacterCnn(nn.Module):
+    """A word's vector from its characters: embed, convolve, take the maximum over positions (Ma and Hovy 2016)."""
+
+    def __init__(self, *, dim: int, n_filters: int, width: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(N_CHARACTERS, dim).uniform_(-((3 / dim) ** 0.5), (3 / dim) ** 0.5))
+        self.filters = nn.Linear(width * dim, n_filters)
+        self.width = width
+
+    def forward(self, characters: Tensor) -> Tensor:
+        """(U, M) ids, with M at least the width, to (U, n_filters)."""
+        vectors = functional.embedding(characters, self.table)  # (U, M, dim)
+        windows = vectors.unfold(1, self.width, 1).transpose(2, 3).flatten(2)  # (U, M - width + 1, width * dim)
+        return functional.relu(self.filters(windows).amax(dim=1))
+
+
+class TextInputs(nn.Module):
+    """What every task puts before, and may put after, its own network (Peters et al. 2018, section 3.3).
+
+    `forward` gives [x; ELMo] and `output` [h; ELMo], each with a mix of its own, where the settings ask for it.
+    """
+
+    def __init__(self, *, settings: InputSettings, words: WordTable | None, elmo: ElmoSource | None = None) -> None:
+        """words: None where there are no static vectors at all. elmo: None with `--no-elmo`."""
+        super().__init__()
+        self.words = words
+        self.characters: CharacterCnn | None = None
+        if settings.character_filters:
+            self.characters = CharacterCnn(
+                dim=settings.character_dim, n_filters=settings.character_filters, width=settings.character_width
+            )
+        self.bilm = elmo.bilm if elmo else None
+        self.marks = elmo.marks if elmo else None
+        places = settings.places if elmo else ()
+        self.mixes = nn.ModuleDict(
+            {
+                place: ScalarMix(n_layers=elmo.n_layers, layer_norm=settings.layer_norm, top_only=settings.mix == "top")
+                for place in places
+                if elmo
+            }
+        )
+        self.dropout = nn.Dropout(settings.elmo_dropout)
+        elmo_dim = elmo.dim if elmo else 0
+        static = (words.dim if words else 0) + settings.character_filters
+        self.input_dim = static + (elmo_dim if "input" in places else 0)
+        self.elmo_output_dim = elmo_dim if "output" in places else 0
+        self._read: WeakKeyDictionary[TextBatch, Tensor] = WeakKeyDictionary()  # layers that a trained biLM gave
+
+    def forward(self, batch: TextBatch) -> Tensor:
+        """(B, T, input_dim): [static; characters; ELMo], zero at padding."""
+        self._read.pop(batch, None)
+        keep = batch.mask.unsqueeze(-1)
+        parts = []
+        if self.words is not None:
+            parts.append(self.words(batch.words) * keep)
+        if self.characters is not None:
+            assert batch.characters is not None and batch.character_rows is not None, "these inputs need characters"
+            parts.append(functional.embedding(batch.character_rows, self.characters(batch.characters)) * keep)
+        if "input" in self.mixes:
+            parts.append(self._elmo("input", batch))
+        return torch.cat(parts, dim=-1)
+
+    def output(self, batch: TextBatch, h: Tensor) -> Tensor:
+        """h: (B, T, H), what the task made of the batch; returns (B, T, H + elmo_output_dim): [h; ELMo], or h."""
+        return torch.cat((h, self._elmo("output", batch)), dim=-1) if "output" in self.mixes else h
+
+    def l2(self) -> Tensor:
+        """() sum over the mixes of sum(s^2)."""
+        return sum((cast(ScalarMix, mix).l2() for mix in self.mixes.values()), torch.zeros(()))
+
+    def mix_weights(self) -> Mapping[str, tuple[list[float], float]]:
+        """The weights of the layers after the softmax, and gamma, at every place where ELMo is added."""
+        return {
+            place: (torch.softmax(cast(ScalarMix, mix).scalars.detach(), 0).tolist(), cast(ScalarMix, mix).gamma.item())
+            for place, mix in self.mixes.items()
+        }
+
+    def _elmo(self, place: str, batch: TextBatch) -> Tensor:
+        """(B, T, 2D), zero at padding."""
+        mixed = self.mixes[place](self._layers(batch), batch.mask)
+        dropped: Tensor = self.dropout(mixed * batch.mask.unsqueeze(-1))
+        return dropped
+
+    def _layers(self, batch: TextBatch) -> Tensor:
+        """(L + 1, B, T, 2D) of a frozen biLM from the batch; of one in training, computed once for both places."""
+        if self.bilm is None:
+            assert batch.layers is not None, "these inputs need the layers of a biLM"
+            return batch.layers
+        if batch not in self._read:
+            assert batch.ids is not None and self.marks is not None, "these inputs need ids for the biLM"
+            self._read[batch], _ = read_padded(self.bilm, batch.ids, batch.mask, self.marks).without_marks()
+        return self._read[batch]

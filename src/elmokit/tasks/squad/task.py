@@ -1,0 +1,166 @@
+"""Reading comprehension as a task: its data, its settings, and how an answer is shown."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rich.text import Text
+
+from elmokit.errors import InputError
+from elmokit.tasks.inputs import TextInputs
+from elmokit.tasks.settings import FitSettings, Place, option
+from elmokit.tasks.squad.example import Passage, Question
+from elmokit.tasks.squad.metric import score_answers
+from elmokit.tasks.squad.network import Answer, BiDaf
+from elmokit.tasks.squad.reader import read_squad
+from elmokit.tasks.task import Task, log
+
+_AROUND = 60  # characters of context on either side of an answer
+
+
+@dataclass(frozen=True)
+class SquadSettings(FitSettings):
+    """BiDAF with self-attention as Clark & Gardner (2018) have it, sized to train on two cores."""
+
+    elmo_at: Place = "both"
+    mix_l2: float = 0.001
+    dropout: float = 0.2
+    epochs: int = 20
+    patience: int = 3
+    batch_size: int = 40
+    hidden: int = option(80, "Cells of every LSTM in each direction.", minimum=1)
+    max_answer: int = option(17, "Tokens of the longest answer that is given.", minimum=1)
+    max_passage: int = option(
+        400, "In training, longer passages are cut to so many tokens around the answer.", minimum=1
+    )
+
+
+class Squad(Task[Question, SquadSettings]):
+    """Which words of a passage answer a question?"""
+
+    name: ClassVar[str] = "squad"
+    metric: ClassVar[str] = "f1"
+    settings: ClassVar[type[SquadSettings]] = SquadSettings
+    n_texts: ClassVar[int | None] = 2
+
+    def read(self, path: Path) -> list[Question]:
+        """SQuAD's JSON, 1.1 or 2.0; the number of questions without an answer, which are left out, is logged."""
+        file = read_squad(path)
+        if file.unanswerable:
+            log.warning("%s: %d questions without an answer were left out", path, file.unanswerable)
+        return file.questions
+
+    def texts(self, example: Question) -> Sequence[Sequence[str]]:
+        """The passage and the question."""
+        return [example.passage.tokens, example.tokens]
+
+    def labels(self, examples: Sequence[Question]) -> dict[str, list[str]]:
+        """None: every passage has its own words to choose from."""
+        return {}
+
+    def network(self, inputs: TextInputs, settings: SquadSettings, labels: dict[str, list[str]]) -> BiDaf:
+        """A new network."""
+        return BiDaf(
+            inputs=inputs, n_hidden=settings.hidden, dropout=settings.dropout, max_answer=settings.max_answer
+        )  # fmt: skip
+
+    def size(self, example: Question) -> int:
+        """Tokens of the passage: nearly all of the work."""
+        return len(example.passage.tokens)
+
+    def training_examples(self, examples: list[Question], settings: SquadSettings) -> list[Question]:
+        """Those with an answer in the passage, long passages cut around it; the number of others is logged."""
+        misplaced = [question.id for question in examples if question.span is None]
+        if len(misplaced) == len(examples):
+            first = f" (the first is {misplaced[0]!r})" if misplaced else ""
+            raise InputError(
+                "training data: expected answers whose text stands in the passage at answer_start, found none among "
+                f"{len(examples)} questions{first}"
+            )
+        if misplaced:
+            log.warning(
+                "%d questions are not trained on: their answer does not stand in the passage at answer_start (%s%s)",
+                len(misplaced), ", ".join(misplaced[:3]), ", ..." if len(misplaced) > 3 else "",
+            )  # fmt: skip
+        return [question.cut(settings.max_passage) for question in examples if question.span is not None]
+
+    def hold_out(self, examples: list[Question], settings: SquadSettings) -> tuple[list[Question], list[Question]]:
+        """Whole articles, drawn at random, with no more than the wanted share of the questions together.
+
+        Questions about one article are alike: a score on known articles would be too good.
+        """
+        sizes: dict[str, int] = {}
+        for question in examples:
+            sizes[question.article] = sizes.get(question.article, 0) + 1
+        if len(sizes) < 2:
+            raise InputError(f"--hold-out: expected two or more articles to divide, found {len(sizes)}; give --dev")
+        articles = sorted(sizes)
+        random.Random(settings.seed).shuffle(articles)
+        room = settings.hold_out * len(examples)
+        held: set[str] = set()
+        for article in articles:
+            if sizes[article] <= room:
+                room -= sizes[article]
+                held.add(article)
+        if not held:
+            held = {min(articles, key=sizes.__getitem__)}
+        return [q for q in examples if q.article not in held], [q for q in examples if q.article in held]
+
+    def score(self, examples: Sequence[Question], predictions: Sequence[Answer]) -> dict[str, float]:
+        """Exact match and F1, as the official script."""
+        if not examples:
+            raise InputError("score: expected questions, found none")
+        for question in examples:
+            if not question.answers:
+                raise InputError(f"score: expected an answer to every question, found none to {question.text!r}")
+        answers = [prediction.text for prediction in predictions]
+        return score_answers(answers, [question.answers for question in examples])
+
+    def parse(self, text: str) -> list[Question]:
+        """One line of JSON, {"passage": ..., "question": ...}; a blank line is no question."""
+        if not text.strip():
+            return []
+        try:
+            record = json.loads(text)
+        except (json.JSONDecodeError, RecursionError):
+            record = None
+        if not isinstance(record, dict) or not all(isinstance(record.get(k), str) for k in ("passage", "question")):
+            raise InputError(f'expected JSON {{"passage": "...", "question": "..."}} on one line, found {text[:60]!r}')
+        return [Question.from_text(record["question"], Passage.from_text(record["passage"]))]
+
+    def to_json(self, example: Question, prediction: Answer) -> dict[str, Any]:
+        """The answer, its place in the passage in characters, and the words around it, with ** around the answer."""
+        before, answer, after = _context(example.passage.text, prediction)
+        return {
+            **({"id": example.id} if example.id else {}),
+            "question": example.text,
+            "answer": prediction.text,
+            "score": round(prediction.score, 6),
+            "start": prediction.start,
+            "end": prediction.end,
+            "context": f"{before}**{answer}**{after}",
+        }
+
+    def show(self, example: Question, prediction: Answer) -> Text:
+        """The question, the answer with its score, and the answer in its context."""
+        before, answer, after = _context(example.passage.text, prediction)
+        return Text.assemble(
+            (example.text, "bold"), "\n  ", (prediction.text, "bold green"), (f" {prediction.score:.0%}", "dim"),
+            "\n  ", (before, "dim"), (answer, "black on green"), (after, "dim"),
+        )  # fmt: skip
+
+
+def _context(passage: str, answer: Answer) -> tuple[str, str, str]:
+    """The words before an answer, itself, and the words after it; ... stands for what was left out."""
+    first, last = max(0, answer.start - _AROUND), min(len(passage), answer.end + _AROUND)
+    before, after = passage[first : answer.start], passage[answer.end : last]
+    if first > 0:  # from the first space on, which may stand just before
+        before = f"... {passage[first - 1 : answer.start].partition(' ')[2] or before}"
+    if last < len(passage):
+        after = f"{passage[answer.end : last + 1].rpartition(' ')[0] or after} ..."
+    return before, passage[answer.start : answer.end], after

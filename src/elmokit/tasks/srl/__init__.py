@@ -1,0 +1,5 @@
+"""Semantic role labelling: who did what to whom, for every predicate of a sentence."""
+
+from elmokit.tasks.srl.task import Srl, SrlSettings
+
+__all__ = ["Srl", "SrlSettings"]
