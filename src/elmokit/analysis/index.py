@@ -18,7 +18,7 @@ from elmokit.analysis.corpus import Corpus
 from elmokit.analysis.layers import BLOCK_TOKENS, View
 from elmokit.analysis.occurrence import Neighbour, Occurrence
 from elmokit.analysis.sentence_store import SentenceStore, SentenceWriter
-from elmokit.analysis.vector_files import VectorFiles, VectorWriter, load_faiss
+from elmokit.analysis.vector_files import VectorFiles, VectorWriter, load_faiss, unit
 from elmokit.config import State
 from elmokit.embed.elmo import Elmo
 from elmokit.embed.run import Progress
@@ -152,16 +152,26 @@ class VectorIndex:
         wanted = 2 * k + 8
         while limit:
             wanted = min(wanted, limit)
-            scores, rows = self._files.search(vector[None], wanted, among=among)
-            real = rows[0] >= 0  # an approximate search may find fewer than it should
-            for score, row in zip(scores[0, real].tolist(), rows[0, real].tolist(), strict=True):
+            scores, rows = self._nearest(vector, wanted, among)
+            for score, row in zip(scores.tolist(), rows.tolist(), strict=True):
                 occurrence = self.sentences.occurrence(row)
                 if leave_out is None or occurrence.tokens != leave_out.tokens:
                     found.setdefault(occurrence, Neighbour(occurrence, score))
-            if len(found) >= k or wanted == limit or not real.all():
+            if len(found) >= k or wanted == limit or len(rows) < wanted:
                 break
             wanted *= 4
         return list(found.values())[:k]
+
+    def _nearest(
+        self, vector: NDArray[np.floating], k: int, among: NDArray[np.int64] | None
+    ) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
+        """Cosines and rows of the k nearest, best first; fewer where an approximate search finds no more."""
+        if among is None:
+            (scores,), (rows,) = self._files.search(vector[None], k)
+            return scores[rows >= 0], rows[rows >= 0]
+        cosines = self._files.vectors(among) @ unit(vector)
+        best = np.argsort(-cosines, kind="stable")[:k]
+        return cosines[best], among[best]
 
 
 def _read_facts(folder: Path) -> IndexFacts:

@@ -130,34 +130,28 @@ class VectorFiles:
         except RuntimeError:
             raise FormatError(f"{path}: expected a FAISS file, found it damaged; build the index anew") from None
 
-    def search(
-        self, queries: Floats, k: int, *, among: NDArray[np.int64] | None = None
-    ) -> tuple[Floats, NDArray[np.int64]]:
-        """Cosines (n, k) of the nearest to each of n queries (n, D), best first, and their rows, or -1 for none.
-
-        among: only these rows, all of which are then looked at.
-        """
+    def search(self, queries: Floats, k: int) -> tuple[Floats, NDArray[np.int64]]:
+        """Cosines (n, k) of the nearest to each of n queries (n, D), best first, and their rows, or -1 for none."""
         queries = unit(queries).astype(np.float32)
+        options = {"params": self._faiss.SearchParametersIVF(nprobe=self.probes)} if self._approximate else {}
 
         def one(number: int) -> tuple[Floats, NDArray[np.int64]]:
-            shard, start = self._shards[number], self._starts[number]
-            parameters = self._parameters(shard, None if among is None else among - start)
-            scores, rows = shard.search(queries, k, params=parameters)
-            return scores, np.where(rows >= 0, rows + start, -1)
+            scores, rows = self._shards[number].search(queries, k, **options)
+            return scores, np.where(rows >= 0, rows + self._starts[number], -1)
 
         parts = list(self._pool.map(one, range(len(self._shards))))
         scores, rows = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
         best = np.lexsort((rows, -scores), axis=1)[:, :k]
         return np.take_along_axis(scores, best, 1), np.take_along_axis(rows, best, 1)
 
-    def _parameters(self, shard: Any, among: NDArray[np.int64] | None) -> Any:
-        chosen = {}
-        if among is not None:
-            inside = among[(among >= 0) & (among < shard.ntotal)]
-            chosen["sel"] = self._faiss.IDSelectorBatch(inside)
-        if not self._approximate:
-            return self._faiss.SearchParameters(**chosen)
-        return self._faiss.SearchParametersIVF(nprobe=self.probes if among is None else shard.nlist, **chosen)
+    def vectors(self, rows: NDArray[np.int64]) -> Floats:
+        """(n, D) of n rows in rising order."""
+        parts = []
+        for shard, start in zip(self._shards, self._starts[:-1], strict=True):
+            if self._approximate and shard.direct_map.no():
+                shard.make_direct_map()  # where each row lies: made when it is first asked for
+            parts.append(shard.reconstruct_batch(rows[(rows >= start) & (rows < start + shard.ntotal)] - start))
+        return np.concatenate(parts)
 
     def tune(self, rows: NDArray[np.int64], queries: Floats) -> float:
         """Choose the fewest probes with which an approximate index finds enough; returns the recall that it has then.
