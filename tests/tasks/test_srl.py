@@ -250,7 +250,7 @@ def test_twenty_sentences_are_learnt_by_heart(tmp_path: Path) -> None:
     write_columns(tmp_path / "train", examples)
     assert Srl().read(tmp_path / "train") == examples
     train = str(tmp_path / "train")
-    given = SMALL | {"learning_rate": 0.01, "batch_size": 2, "epochs": 2, "word_dim": 10}
+    given = SMALL | {"learning_rate": 0.01, "batch_size": 2, "epochs": 2, "warm_up": 0, "word_dim": 10}
     run = open_run(Srl(), given, Data((train,) * 8, train), tmp_path / "run")  # 80 steps an epoch
     *_, last = run.go()
     assert isinstance(last, Epoch)

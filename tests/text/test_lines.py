@@ -153,7 +153,7 @@ def test_progress_counts_the_bytes_on_disk(tmp_path: Path, suffix: str) -> None:
     assert reader.bytes_read == path.stat().st_size
 
 
-@suffixes
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])  # .bz2 takes ten seconds to pack
 def test_memory_stays_flat(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path, suffix, (b"the same words again and again " * 40 + b"\n") * 40_000)
     tracemalloc.start()

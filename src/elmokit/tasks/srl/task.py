@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from rich.text import Text
 
 from elmokit.tasks.inputs import TextInputs
-from elmokit.tasks.settings import FitSettings, option
+from elmokit.tasks.settings import Decay, FitSettings, option
 from elmokit.tasks.srl.example import Labelled, Roles, Sentence
 from elmokit.tasks.srl.network import SrlNetwork
 from elmokit.tasks.srl.reader import read_propositions
@@ -26,15 +26,18 @@ _MODIFIER = "yellow"
 class SrlSettings(FitSettings):
     """The deep LSTM of He et al. (2017), sized to train on two cores.
 
-    The paper's own size is --layers 8 --hidden 300, four to eight times the work; it was fitted for 500 epochs with
+    The paper's own size is --layers 8 --hidden 300, more than four times the work; it was fitted for 500 epochs with
     --optimiser adadelta --learning-rate 1 --clip 1 --decay none, and 80 propositions a batch.
     """
 
     elmo_dropout: float = 0.2
     mix_l2: float = 0.001
     dropout: float = option(0.1, "Share of every LSTM's output dropped, the same at all tokens.", minimum=0, below=1)
-    epochs: int = 20
+    epochs: int = 12
     patience: int = 4
+    learning_rate: float = 0.002
+    warm_up: int = 100
+    decay: Decay = "linear"
     batch_size: int = option(20, "Sentences of a batch; each is read once for every predicate in it.", minimum=1)
     clip: float = 1.0
     layers: int = option(4, "LSTM layers, reading forwards and backwards in turn.", minimum=1)
