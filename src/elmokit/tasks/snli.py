@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from elmokit.errors import InputError
 from elmokit.tasks.classification import Classified, Classifier, accuracy, as_json, headline
-from elmokit.tasks.dropout import VariationalDropout
 from elmokit.tasks.encoder import BiLstm
 from elmokit.tasks.inputs import TextBatch, TextInputs
 from elmokit.tasks.masked import masked_max, masked_mean, masked_softmax
@@ -220,7 +219,6 @@ class Esim(Classifier):
         super().__init__(labels)
         n_hidden = settings.hidden
         self.inputs = inputs
-        self.steps_dropout = VariationalDropout(settings.dropout)
         self.dropout = nn.Dropout(settings.dropout)
         self.encoder = BiLstm(n_in=inputs.input_dim, n_hidden=n_hidden)
         self.projection = nn.Linear(4 * (2 * n_hidden + inputs.elmo_output_dim), n_hidden)
@@ -239,11 +237,11 @@ class Esim(Classifier):
 
     def _encode(self, text: TextBatch) -> Tensor:
         """(B, T, 2H + E) the words of a sentence in its context, with ELMo where that is wanted."""
-        return self.inputs.output(text, self.encoder(self.steps_dropout(self.inputs(text)), text.mask))
+        return self.inputs.output(text, self.encoder(self.dropout(self.inputs(text)), text.mask))
 
     def _compose(self, x: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
         """(B, T, 2H + E), the same, and (B, T) to (B, 4H): one sentence in the light of the other."""
-        m = self.steps_dropout(F.relu(self.projection(enhance(x, aligned))))  # (B, T, H)
+        m = self.dropout(F.relu(self.projection(enhance(x, aligned))))  # (B, T, H)
         v = self.composition(m, mask)  # (B, T, 2H)
         return torch.cat([masked_mean(v, mask), masked_max(v, mask)], dim=-1)
 
