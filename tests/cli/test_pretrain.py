@@ -173,6 +173,17 @@ def test_a_resume_with_other_flags_names_them() -> None:
     assert result.exit_code == 0 and "was complete already, after step 2" in result.stderr
 
 
+def test_batches_may_grow_and_no_sentence_is_lost_or_read_twice() -> None:
+    def tokens(run: str, *grown: str) -> int:
+        pretrain("-o", run, "--steps", "6", "--log-every", "1")
+        result = elmo("pretrain", "-o", run, "--resume", "--epochs", "1", *grown)
+        assert result.exit_code == 0, result.output
+        lines = map(json.loads, Path(run, "metrics.jsonl").read_text().splitlines())
+        return max(int(line["tokens"]) for line in lines if line["kind"] == "step")
+
+    assert abs(tokens("grown", "--batch-tokens", "120") - tokens("whole")) <= 120  # but for a part of one batch
+
+
 # ---- what goes wrong
 
 

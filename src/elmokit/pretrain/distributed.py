@@ -64,11 +64,9 @@ class Processes:
             distributed.broadcast(tensors[name], src=0)
         return Checkpoint(record, {name: tensor.cpu() for name, tensor in tensors.items()})
 
-    def wrap(self, module: nn.Module, *, all_used: bool) -> nn.Module:
-        """A module whose backward pass averages gradients over the processes; `all_used`: those of all parameters."""
-        if self.world == 1:
-            return module
-        return DistributedDataParallel(module, find_unused_parameters=not all_used)
+    def wrap(self, module: nn.Module) -> nn.Module:
+        """A module whose backward pass averages gradients over the processes; every parameter must have one."""
+        return module if self.world == 1 else DistributedDataParallel(module)
 
 
 def on_its_own(module: nn.Module) -> AbstractContextManager[None]:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from elmokit.errors import ConfigError, ElmoError
 from elmokit.nn.bilm import BiLM
-from elmokit.nn.softmax import AdaptiveHead, Head, SoftmaxHead
+from elmokit.nn.softmax import Head, SoftmaxHead
 from elmokit.pretrain.ahead import ahead
 from elmokit.pretrain.batch import TrainingBatch, make_batch
 from elmokit.pretrain.corpus import Corpus, Share
@@ -129,8 +129,7 @@ def _join(state: TrainingState, processes: Processes) -> nn.Module:
         )
     if isinstance(state.head, SoftmaxHead) and processes.world > 1:
         state.head.sparse = False  # gradients of all rows are what all backends can add up
-    tiers = isinstance(state.head, AdaptiveHead)  # one that no word of a batch is in takes no part
-    return processes.wrap(_BatchLoss(state.bilm, state.head), all_used=not tiers)
+    return processes.wrap(_BatchLoss(state.bilm, state.head))
 
 
 def _groups(state: TrainingState, corpus: Corpus, processes: Processes) -> Iterator[list[tuple[Share, TrainingBatch]]]:

@@ -123,12 +123,20 @@ def open_run(
             kept = state.to_checkpoint()
             checkpoint.write(kept, folder / CHECKPOINTS)
         else:
-            settings = TrainingSettings.from_json(kept.record["settings"]).resumed(**(given or {}))
-            kept = replace(kept, record={**kept.record, "settings": asdict(settings)})
+            kept = _with_settings(kept, given or {})
     state = TrainingState.from_checkpoint(processes.share(kept), processes.device)
     if processes.is_first and state.settings.heldout is not None:
         _require_text(state.settings.heldout)  # now, and not when an hour is over
     return Run(folder, state, processes, faults=faults)
+
+
+def _with_settings(kept: Checkpoint, given: dict[str, Any]) -> Checkpoint:
+    """A checkpoint that goes on with settings which the user asked for. Batches done are counted in the new size."""
+    old = TrainingSettings.from_json(kept.record["settings"])
+    new = old.resumed(**given)
+    position = dict(kept.record["position"])
+    position["batch"] = position["batch"] * old.batch_tokens // new.batch_tokens
+    return replace(kept, record={**kept.record, "settings": asdict(new), "position": position})
 
 
 def new_state(config: ModelConfig, settings: TrainingSettings, progress: Callable[[float], None]) -> TrainingState:

@@ -15,8 +15,11 @@ Decay = Literal["none", "linear", "cosine"]
 LossKind = Literal["full", "sampled", "adaptive"]
 Precision = Literal["auto", "float32", "bfloat16"]
 
-# What may differ between a run and its resumption: how long it goes on, how often it looks up, and where it computes.
-CHANGEABLE = ("epochs", "steps", "minutes", "heldout_every", "checkpoint_every", "log_every", "precision")
+# What may differ between a run and its resumption: how long it goes on, how often it looks up, where it computes, and
+# the size of a batch, which may well grow while a run matures or when there are more processes to share it.
+CHANGEABLE = (
+    "epochs", "steps", "minutes", "heldout_every", "checkpoint_every", "log_every", "precision", "batch_tokens",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
