@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,3 +74,13 @@ def overfit(task: Task[Any, Any], examples: Sequence[Any], settings: FitSettings
     for _ in steps:
         pass
     return evaluate()[task.metric]
+
+
+def slow_attention(tokens: list[list[float]], others: list[list[float]]) -> list[list[float]]:
+    """For every token the mean of the others, each weighed by exp of the dot product."""
+    contexts = []
+    for token in tokens:
+        weights = [math.exp(sum(p * q for p, q in zip(token, other, strict=True))) for other in others]
+        columns = zip(*others, strict=True)
+        contexts.append([sum(map(operator.mul, weights, column)) / sum(weights) for column in columns])
+    return contexts

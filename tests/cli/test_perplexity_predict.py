@@ -14,6 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from elmokit import weights
+from elmokit.analysis.results import read_results
 from elmokit.cli import progress
 from elmokit.cli.perplexity import perplexity
 from elmokit.cli.predict import predict
@@ -50,7 +51,12 @@ def test_perplexity(folder: Path, tmp_path: Path) -> None:
         "forward": expected.forward, "backward": expected.backward, "mean": expected.mean,
         "geometric_mean": expected.geometric_mean, "tokens": 15, "sentences": 3, "out_of_vocabulary": 1 / 12,
     }  # fmt: skip
-    lines = elmo("perplexity", folder, tmp_path / "a.txt", tmp_path / "b.txt.gz").splitlines()
+    files = [tmp_path / "a.txt", tmp_path / "b.txt.gz"]
+    lines = elmo("perplexity", folder, *files, "-o", tmp_path / "results.json").splitlines()
+    results = read_results(tmp_path / "results.json")
+    assert results.kind == "perplexity" and [file.path for file in results.data] == [str(path) for path in files]
+    vocabulary = weights.load(folder).vocabulary
+    assert vocabulary and results.numbers == {**facts, "published": False, "vocabulary": len(vocabulary)}
     assert lines[0] == f"forward         {expected.forward:.2f}"
     assert lines[-2:] == ["tokens          15, of which 3 ends of sentences", "unknown         8.33% of the words"]
 

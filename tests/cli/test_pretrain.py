@@ -154,6 +154,34 @@ def test_terminated_it_makes_a_checkpoint_first() -> None:
     assert model_files("run") == model_files("whole")
 
 
+def test_a_signal_passed_on_by_a_launcher_is_still_the_first() -> None:
+    with training.signals() as caught:
+        for _ in range(2):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)  # of an impatient person
+    assert caught == [signal.SIGTERM, signal.SIGINT]
+
+
+def test_a_later_second_signal_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "_PASSING_ON", 0.0)
+
+    def end(number: int, frame: object) -> None:
+        raise InterruptedError
+
+    usual = signal.signal(signal.SIGTERM, end)
+    try:
+        with training.signals() as caught:
+            signal.raise_signal(signal.SIGTERM)
+            assert caught == [signal.SIGTERM]
+            time.sleep(0.01)
+            with pytest.raises(InterruptedError):
+                signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+
+
 def test_a_checkpoint_cut_short_is_passed_over() -> None:
     pretrain("-o", "run", "--steps", "5")
     newest = Path("run", "checkpoints", "step-000000005.safetensors")

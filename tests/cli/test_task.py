@@ -167,6 +167,20 @@ def test_a_bilm_that_is_trained_too_is_kept_with_the_run() -> None:
     assert not Path("cache").exists()
 
 
+def test_on_a_device(trained: Path) -> None:
+    train("-o", "run", "--epochs", "1", "--model", "bilm", "--device", "cpu", "--quiet")
+    assert json.loads(Path("run/settings.json").read_text())["machine"].endswith("1 thread(s), cpu")
+    evaluate = ["task", "ner", "evaluate", str(trained / "run"), str(trained / "test.txt"), "--json", "--threads", "1"]
+    assert json.loads(works(*evaluate, "--device", "cpu").stdout) == results(trained / "run")["test"]
+    works("task", "ner", "predict", str(trained / "run"), "--device", "cpu", text="Basel is far .\n")
+    for name in ("abacus", "meta", *(() if torch.cuda.is_available() else ("cuda",))):
+        message = f"elmo: --device: expected cpu, cuda, cuda:1 or mps, found '{name}', which torch does not have here\n"
+        begin = ["task", "ner", "train", *FILES, "-o", "other", "--no-elmo"]
+        for command in (begin, evaluate, ["task", "ner", "predict", str(trained / "run")]):
+            assert fails(*command, "--device", name) == message
+    assert not list(Path("other").glob("*.json"))
+
+
 # ---- interruption
 
 
@@ -226,6 +240,11 @@ def test_folders_that_are_no_runs_or_of_another_task(trained: Path) -> None:
 
 def test_an_old_run_is_replaced_if_asked(trained: Path) -> None:
     shutil.copytree(trained / "run", "run")
+    before = sorted(path.name for path in Path("run").iterdir())
+    for wrong in (["--dropout", "2"], ["--model", "absent"], ["--no-elmo", "--device", "abacus"]):
+        fails("task", "ner", "train", *FILES, "-o", "run", "--overwrite", *wrong)
+    fails("task", "ner", "train", "--train", "absent.txt", "-o", "run", "--overwrite")
+    assert sorted(path.name for path in Path("run").iterdir() if path.suffix != ".lock") == before  # still there
     train("-o", "run", "--epochs", "1", "--no-elmo", "--overwrite")
     assert results("run")["mix"] == {}
 
@@ -316,15 +335,17 @@ def test_predictions_do_not_depend_on_their_company(trained: Path) -> None:
 # ---- compare
 
 
-def fake_run(name: str, *, elmo: bool, seed: int, dev: float, test: float | None, task: str = "ner") -> None:
+def fake_run(
+    name: str, *, elmo: bool, seed: int, dev: float, test: float | None, task: str = "ner", sha256: str = "0"
+) -> None:
     """As much of a run as compare reads."""
     folder = Path("runs", name)
     folder.mkdir(parents=True)
     settings = {"elmo": elmo, "seed": seed, "model": None, "vectors": f"/home/{seed}", "hidden": 3}
-    file = {"path": f"/{seed}", "sha256": "0"}
+    file = {"path": f"/{seed}", "sha256": sha256}
     model = {"path": None, "fingerprint": "f", "state": "reset"} if elmo else None
     record = {
-        "task": task, "settings": settings, "data": {"train": [file], "dev": file, "test": None}, "vectors": file,
+        "task": task, "settings": settings, "data": {"train": [file], "dev": file, "test": file}, "vectors": file,
         "model": model,
     }  # fmt: skip
     mix = {"input": {"weights": [0.2, 0.5, 0.3 + seed / 10], "gamma": 1.5}} if elmo else {}
@@ -356,6 +377,9 @@ def test_compare_refuses_what_cannot_be_compared(trained: Path) -> None:
     fake_run("a", elmo=False, seed=0, dev=1, test=2)
     fake_run("b", elmo=False, seed=0, dev=1, test=2, task="sst")
     assert "expected runs of one task, found ner and sst" in fails("task", "compare", "runs")
+    fake_run("other data", elmo=True, seed=0, dev=1, test=2, sha256="1")
+    found = fails("task", "compare", "runs/a", "runs/other data")
+    assert "runs/other data: expected scores on the same data as those of runs/a, found others" in found
     fake_run("c", elmo=True, seed=0, dev=1, test=None)
     assert "expected test scores in all runs or in none" in fails("task", "compare", "runs/a", "runs/c")
     Path("runs/c/results.json").unlink()

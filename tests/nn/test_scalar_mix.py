@@ -24,6 +24,7 @@ def test_formula() -> None:
     expected = 1.7 * sum(s[j] * layers[j] for j in range(3))
     torch.testing.assert_close(mix(layers), expected.float())
     torch.testing.assert_close(mix(list(layers)), expected.float())
+    assert mix.weights().tolist() == pytest.approx(s.tolist())
     assert mix.l2().item() == pytest.approx(0.01 + 0.16 + 0.49)
 
 
@@ -47,6 +48,7 @@ def test_top_only() -> None:
     mix.gamma.data.fill_(2)
     layers = torch.randn(3, 4, 2)
     torch.testing.assert_close(mix(layers), 2 * layers[2])
+    assert mix.weights().tolist() == [0, 0, 1]  # whatever the scalars are: they are not trained
 
 
 def test_layer_norm_is_over_all_real_tokens_at_once() -> None:

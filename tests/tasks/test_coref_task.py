@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 
 import pytest
 from rich.console import Console
@@ -12,6 +13,7 @@ from elmokit.errors import InputError
 from elmokit.tasks.coref.document import Document
 from elmokit.tasks.coref.network import CorefPrediction, Mention
 from elmokit.tasks.coref.task import Coref
+from elmokit.tasks.model import warn_of_labels
 
 TEXT = "Ada's owl sleeps. It likes her garden, and she feeds it."
 DOCUMENT = Document([s.split() for s in ("Ada 's owl sleeps .", "It likes her garden , and she feeds it .")])
@@ -71,10 +73,16 @@ def test_documents_that_cannot_be() -> None:
         Document([["a"], ["b"]], ["x"])
 
 
-def test_labels_and_score() -> None:
+def test_labels_and_score(caplog: pytest.LogCaptureFixture) -> None:
     documents = [Document([["a"]], name=name) for name in ("GUM_vlog_x", "GUM_bio_y", "GUM_vlog_z", "12_emma")]
     assert Coref().labels(documents) == {"genres": ["bio", "vlog"]}
+    with caplog.at_level(logging.WARNING):
+        warn_of_labels(Coref(), {"genres": ["bio"]}, documents, "dev data")
+    message = "dev data: genres never seen in training: vlog; unknown to the network, scored all the same"
+    assert [record.getMessage() for record in caplog.records] == [message]  # nobody predicts genres
     gold = Document(DOCUMENT.sentences, [], PREDICTION.spans)
     scores = Coref().score([gold], [PREDICTION])
     assert scores[Coref.metric] == 100 and set(scores.values()) == {100}
     assert set(Coref().score([gold], [CorefPrediction([])]).values()) == {0}
+    with pytest.raises(InputError, match="expected coreference in the last column, found none in 1 documents"):
+        Coref().score([DOCUMENT], [PREDICTION])

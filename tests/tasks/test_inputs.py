@@ -18,9 +18,12 @@ from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.tasks.bilm import load_bilm
 from elmokit.tasks.inputs import ElmoSource, TextBatch, TextInputs
 from elmokit.tasks.layer_cache import LiveLayers
+from elmokit.tasks.model import sentences_of
 from elmokit.tasks.ner import Ner, Sentence
 from elmokit.tasks.reader import BatchReader
 from elmokit.tasks.settings import InputSettings
+from elmokit.tasks.squad import Squad
+from elmokit.tasks.squad.example import Passage, Question
 from elmokit.tasks.words import new_words
 
 TEXT = [["The", "cat", "sat"], ["Berlin"], [], ["the", "Übermaß", "of", "the", "cat", "zzz"]]
@@ -144,7 +147,7 @@ def test_a_trained_bilm_starts_from_what_the_frozen_one_gives(tmp_path: Path) ->
     reader = BatchReader(Ner(), config, words, bilm=bilm.reader)
     [text] = reader.batch([Sentence(tuple(tokens)) for tokens in sentences]).texts
     live = LiveLayers(Elmo(load_model(folder), state="reset"))
-    frozen = TextBatch(text.mask, text.words, layers=live.batch(sentences, 4))
+    [frozen] = BatchReader(Ner(), config, words, layers=live).batch([Sentence(tuple(s)) for s in sentences]).texts
     twin = TextInputs(settings=config, words=table, elmo=ElmoSource(frozen.layers.shape[0], frozen.layers.shape[3]))  # type: ignore[union-attr]
     twin.load_state_dict({k: v for k, v in inputs.state_dict().items() if not k.startswith("bilm.")})
     torch.testing.assert_close(inputs(text), twin(frozen), atol=2e-3, rtol=2e-3)
@@ -159,6 +162,36 @@ def test_a_trained_bilm_starts_from_what_the_frozen_one_gives(tmp_path: Path) ->
             parameter += 0.1
     assert not torch.allclose(inputs(text), twin(frozen), atol=1e-2)  # nothing stale is kept
     assert load_model(folder).fingerprint == bilm.fingerprint  # and the file is as it was
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_a_passage_has_the_layers_of_its_sentences(tmp_path: Path, trained: bool) -> None:
+    """One sequence for the network; for the biLM sentences, each of which begins anew."""
+    folder = models.write_variant(tmp_path / "model", "usual")[0]
+    passages = ["The cat sat. In Berlin it rains!\n\nWhy", "One", "He left the U.S. It is far. So he wrote."]
+    questions = [Question.from_text("Who sat? Say it.", Passage.from_text(passage)) for passage in passages]
+    config = settings(model=str(folder), finetune_bilm=trained, state=None if trained else "reset")
+    bilm = load_bilm(config, str(folder))
+    assert bilm is not None
+    torch.manual_seed(0)
+    words, table = new_words(config, sentences_of(Squad(), questions), [])
+    inputs = TextInputs(settings=config, words=table, elmo=bilm.source())
+    layers = None if bilm.frozen is None else LiveLayers(bilm.frozen)
+    passage, question = BatchReader(Squad(), config, words, layers=layers, bilm=bilm.reader).batch(questions).texts
+    assert passage.lengths.tolist() == [len(q.passage.tokens) for q in questions] == [10, 1, 13]
+    assert question.lengths.tolist() == [6, 6, 6]  # one sentence, whatever it has inside
+
+    elmo, mix = Elmo(load_model(folder), state="reset"), inputs.mixes["input"]
+    for b, asked in enumerate(questions):
+        assert [len(sentence) for sentence in asked.passage.sentences] == [[4, 5, 1], [1], [5, 4, 4]][b]
+        for text, sentences in ((passage, asked.passage.sentences), (question, [asked.tokens])):
+            own = np.concatenate([e.layers for e in elmo.embed(sentences)], axis=1)  # (L + 1, n, 2D)
+            found = inputs(text)[b, :, 4:]
+            torch.testing.assert_close(found[: own.shape[1]], mix(torch.from_numpy(own)), atol=2e-3, rtol=2e-3)
+            assert not found[own.shape[1] :].any()
+    if trained:
+        inputs(passage).square().sum().backward()
+        assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in bilm.model.bilm.parameters())
 
 
 # ---- the words

@@ -40,15 +40,14 @@ class CountingElmo(ToyElmo):
 
 
 def layers(cache: LayerCache, elmo: Any, text: Sequence[Sequence[str]], **options: Any) -> torch.Tensor:
-    steps = max(1, *map(len, text))
-    return cache.layers(elmo, text, **options).batch(text, steps)
+    return cache.layers(elmo, text, **options).rows(text)
 
 
 def expected(text: Sequence[Sequence[str]]) -> torch.Tensor:
-    padded = torch.zeros(N_LAYERS, len(text), max(1, *map(len, text)), DIM)
-    for b, tokens in enumerate(text):
-        padded[:, b, : len(tokens)] = torch.from_numpy(token_layers(tokens).astype(np.float16).astype(np.float32))
-    return padded
+    """(N, N_LAYERS, DIM) of all tokens, one after another."""
+    return torch.from_numpy(
+        np.concatenate([token_layers(tokens).astype(np.float16) for tokens in text], axis=1)
+    ).movedim(1, 0)
 
 
 def size(folder: Path) -> int:
@@ -65,7 +64,7 @@ def test_what_is_kept_is_what_was_computed(tmp_path: Path) -> None:
 
 def test_live_layers_are_the_same(tmp_path: Path) -> None:
     elmo: Any = ToyElmo()
-    assert torch.equal(LiveLayers(elmo).batch(TEXT, 5)[:, :, :3], layers(LayerCache(tmp_path), elmo, TEXT))
+    assert torch.equal(LiveLayers(elmo).rows(TEXT), layers(LayerCache(tmp_path), elmo, TEXT))
 
 
 def test_other_texts_share_their_sentences(tmp_path: Path) -> None:
@@ -174,6 +173,13 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert not list(tmp_path.rglob("*.n*"))
 
 
+def test_layers_that_do_not_stay_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when another process, with a small limit, makes room at the wrong moment."""
+    monkeypatch.setattr(LayerCache, "_compute", lambda *_: None)
+    with pytest.raises(OutputError, match=r"expected the layers that were just written, found them damaged or deleted"):
+        LayerCache(tmp_path).layers(ToyElmo(), TEXT)  # type: ignore[arg-type]
+
+
 def test_numbers_past_half_precision_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toy_elmo.token_layers", lambda tokens: np.full((N_LAYERS, len(tokens), DIM), 1e6, np.float32))
     with pytest.raises(FormatError, match="past 65,504"), np.errstate(over="ignore"):
@@ -204,9 +210,8 @@ def test_a_real_model(tmp_path: Path) -> None:
     elmo = Elmo.from_pretrained(models.write_variant(tmp_path / "model", "usual")[0], state="reset")
     text = [["The", "cat"], ["in", "the", "present", "."]]
     found = layers(LayerCache(tmp_path / "cache"), elmo, text)
-    for b, sentence in enumerate(elmo.embed(text)):
-        exact = torch.from_numpy(sentence.layers)
-        torch.testing.assert_close(found[:, b, : len(text[b])], exact, atol=1e-3, rtol=1e-3)
+    exact = torch.cat([torch.from_numpy(sentence.layers) for sentence in elmo.embed(text)], dim=1).movedim(1, 0)
+    torch.testing.assert_close(found.float(), exact, atol=1e-3, rtol=1e-3)
 
 
 def test_who_comes_second_waits_and_finds_what_the_first_has_made(tmp_path: Path) -> None:

@@ -6,14 +6,13 @@ import gzip
 import json
 import logging
 import lzma
-import math
 from pathlib import Path
 from random import Random
 
 import pytest
 import torch
 from rich.text import Text
-from task_batches import MadeUp, overfit
+from task_batches import MadeUp, overfit, slow_attention
 
 from elmokit.errors import InputError
 from elmokit.tasks.classification import Classified
@@ -73,10 +72,11 @@ def test_a_table_with_other_columns_in_another_order(tmp_path: Path) -> None:
     assert TASK.read(path) == [PAIR]
 
 
-def test_sick(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["entailment_judgment", "entailment_label"])
+def test_sick(tmp_path: Path, name: str) -> None:
     path = tmp_path / "SICK.txt"
     path.write_text(
-        "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+        f"pair_ID\tsentence_A\tsentence_B\trelatedness_score\t{name}\n"
         "1\tA man sleeps.\tHe isn't awake.\t4.5\tENTAILMENT\n"
         "2\tA man sleeps.\tNo man sleeps.\t3.1\tCONTRADICTION\n"
     )
@@ -131,20 +131,6 @@ PAIRS = [
 ]
 
 
-def slow_alignment(tokens: list[list[float]], others: list[list[float]]) -> list[list[float]]:
-    """For every token the mean of the other sentence, each word weighed by exp of the dot product."""
-    aligned = []
-    for token in tokens:
-        weights = [math.exp(sum(p * q for p, q in zip(token, other, strict=True))) for other in others]
-        aligned.append(
-            [
-                sum(weight * other[k] for weight, other in zip(weights, others, strict=True)) / sum(weights)
-                for k in range(len(token))
-            ]
-        )
-    return aligned
-
-
 def test_alignment_equals_its_slow_twin() -> None:
     generator = torch.Generator().manual_seed(0)
     a, b = torch.randn(3, 4, 5, generator=generator), torch.randn(3, 6, 5, generator=generator)
@@ -154,8 +140,8 @@ def test_alignment_equals_its_slow_twin() -> None:
     a_aligned, b_aligned = align(a, b, a_mask, b_mask)
     for row, (n, m) in enumerate(zip(a_lengths, b_lengths, strict=True)):
         first, second = a[row, :n].tolist(), b[row, :m].tolist()
-        torch.testing.assert_close(a_aligned[row, :n], torch.tensor(slow_alignment(first, second)))
-        torch.testing.assert_close(b_aligned[row, :m], torch.tensor(slow_alignment(second, first)))
+        torch.testing.assert_close(a_aligned[row, :n], torch.tensor(slow_attention(first, second)))
+        torch.testing.assert_close(b_aligned[row, :m], torch.tensor(slow_attention(second, first)))
 
 
 def test_enhancement() -> None:
@@ -183,7 +169,7 @@ def test_scores_equal_the_formulas(pair: Pair) -> None:
     a, b = (made.inputs.output(text, network.encoder(made.inputs(text), text.mask)) for text in batch.texts)
     pooled = []
     for x, other in ((a, b), (b, a)):
-        aligned = torch.tensor([slow_alignment(x[0].tolist(), other[0].tolist())])
+        aligned = torch.tensor([slow_attention(x[0].tolist(), other[0].tolist())])
         m = torch.cat([x, aligned, x - aligned, x * aligned], dim=-1)
         v = torch.relu(m @ network.projection.weight.T + network.projection.bias)
         v = network.composition(v, torch.ones(1, v.shape[1], dtype=torch.bool))[0]  # (T, 2H)

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import lzma
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from elmokit.errors import InputError
 from elmokit.tasks.squad.example import Passage, Question
 from elmokit.tasks.squad.reader import read_squad
+from elmokit.text.tokenizer import plain
 
 CONTEXT = "The old mill (built 1790s) stood by the U.S. border. Anna's aunt didn't sell it in the U.S."
 
@@ -82,6 +84,39 @@ def test_a_span_covers_its_answer_and_no_token_too_many(text: str, data: st.Data
         if shorter[0] <= shorter[1]:
             begin, stop = passage.characters_at(shorter)
             assert begin > first or stop < last + 1
+
+
+def test_sentences_end_as_sentences_do() -> None:
+    passage = Passage.from_text("He left the U.S. The mill of Mr. Ott burnt down.\n\nWhy?")
+    assert passage.sentences == (
+        ("He", "left", "the", "U.S.", "."), ("The", "mill", "of", "Mr.", "Ott", "burnt", "down", "."), ("Why", "?"),
+    )  # fmt: skip
+    assert passage.tokens_at(12, 16) == (3, 3)  # the dot of U.S. is in two tokens, of which one is enough
+    assert passage.tokens_at(17, 20) == (5, 5)
+
+
+@given(st.text(alphabet="aB .,!?'-\u2019\u3002é𝔵\n", max_size=60), st.data())
+def test_no_token_is_lost_or_twice_there(text: str, data: st.DataObject) -> None:
+    passage = Passage.from_text(text)
+    assert all(passage.sentences) and len(passage.tokens) == len(passage.offsets)
+    covered = [0] * len(text)
+    for token, (start, end) in zip(passage.tokens, passage.offsets, strict=True):
+        assert token == plain(text[start:end])
+        for k in range(start, end):
+            covered[k] += 1
+    ends = {passage.offsets[n - 1] for n in accumulate(map(len, passage.sentences))}
+    shared = {start for start, end in ends if text[start:end] == "."}  # the dots after abbreviations
+    for k, letter in enumerate(text):
+        assert covered[k] == (not letter.isspace()) or (covered[k] == 2 and k in shared)
+    if passage.tokens:
+        first = data.draw(st.integers(0, len(passage.tokens) - 1))
+        n = data.draw(st.integers(1, len(passage.tokens) - first))
+        part = passage.window(first, n)
+        assert part.tokens == passage.tokens[first : first + n] and part.offsets == passage.offsets[first : first + n]
+        borders = {0, *accumulate(map(len, passage.sentences))}
+        assert {first + k for k in accumulate(map(len, part.sentences))} == {
+            k for k in (*borders, first + n) if first < k <= first + n
+        }
 
 
 @pytest.mark.parametrize("answer", [("nobody", 3), ("mill", 7), ("mill", -1), ("mill", 5000), ("", 0), ("  ", 3)])

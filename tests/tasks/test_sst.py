@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import math
 from dataclasses import replace
@@ -14,11 +15,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
-from task_batches import MadeUp, overfit
+from task_batches import MadeUp, overfit, slow_attention
 
 from elmokit.errors import InputError
 from elmokit.tasks.classification import Classified
 from elmokit.tasks.masked import masked_max, masked_mean, masked_softmax
+from elmokit.tasks.run import Data, open_run
 from elmokit.tasks.sst import Bcn, Maxout, Phrase, Sentence, Sst, SstSettings, read_tree, self_biattention
 
 TASK = Sst()
@@ -151,20 +153,6 @@ def test_softmax_over_no_tokens_is_zero_and_so_is_its_gradient() -> None:
     assert scores.grad is not None and scores.grad.isfinite().all() and scores.grad[0].tolist() == [0, 0, 0]
 
 
-def slow_biattention(tokens: list[list[float]]) -> list[list[float]]:
-    """For every token the mean of all, each weighed by exp of the dot product."""
-    contexts = []
-    for token in tokens:
-        weights = [math.exp(sum(a * b for a, b in zip(token, other, strict=True))) for other in tokens]
-        contexts.append(
-            [
-                sum(weight * other[k] for weight, other in zip(weights, tokens, strict=True)) / sum(weights)
-                for k in range(len(token))
-            ]
-        )
-    return contexts
-
-
 def test_biattention_equals_its_slow_twin() -> None:
     generator = torch.Generator().manual_seed(0)
     lengths = [4, 1, 3]
@@ -172,7 +160,7 @@ def test_biattention_equals_its_slow_twin() -> None:
     mask = torch.arange(4) < torch.tensor(lengths).unsqueeze(-1)
     fast = self_biattention(h, mask)
     for row, length in enumerate(lengths):
-        slow = torch.tensor(slow_biattention(h[row, :length].tolist()))
+        slow = torch.tensor(slow_attention(h[row, :length].tolist(), h[row, :length].tolist()))
         torch.testing.assert_close(fast[row, :length], slow)
 
 
@@ -204,7 +192,7 @@ def test_scores_equal_the_formulas() -> None:
     x, mask = made.inputs(batch.texts[0]), batch.texts[0].mask  # (1, T, n), all true
     e = torch.relu(x @ network.pre_encoder.weight.T + network.pre_encoder.bias)
     h = made.inputs.output(batch.texts[0], network.encoder(e, mask))
-    c = torch.tensor([slow_biattention(h[0].tolist())])
+    c = torch.tensor([slow_attention(h[0].tolist(), h[0].tolist())])
     g = network.integrator(torch.cat([h, h - c, h * c], dim=-1), mask)[0]  # (T, 2H)
     beta = torch.softmax(g @ network.self_attention.weight[0] + network.self_attention.bias, dim=0)
     pooled = torch.cat([g.max(dim=0).values, g.mean(dim=0), g.min(dim=0).values, beta @ g])
@@ -246,6 +234,29 @@ def test_phrases_are_sentences_of_their_own_each_once() -> None:
 
 def test_without_the_flag_there_are_whole_sentences_alone() -> None:
     assert TASK.training_examples(SENTENCES, SstSettings()) == SENTENCES
+
+
+@pytest.mark.parametrize("phrases", [False, True])
+def test_only_trees_that_are_trained_on_give_phrases(tmp_path: Path, phrases: bool) -> None:
+    """Neither those of the test file nor those that are held out for dev; and dev and test are whole sentences."""
+    trees = [f"({k % 5} (2 a{k}) (3 (2 b{k}) (4 c{k})))" for k in range(12)]
+    (tmp_path / "train.txt").write_text("\n".join(trees[:10]), encoding="utf-8")
+    (tmp_path / "test.txt").write_text("\n".join(trees[10:]), encoding="utf-8")
+    given = {"elmo": False, "word_dim": 4, "hidden": 4, "phrases": phrases, "hold_out": 0.2}
+    data = Data((str(tmp_path / "train.txt"),), None, str(tmp_path / "test.txt"))
+    run = open_run(TASK, given, data, tmp_path / "run")
+    trained_on = {0, 1, 2, 3, 5, 6, 7, 8}
+    assert [sentence.tokens[0] for sentence in run.dev] == ["a4", "a9"]
+    assert [sentence.tokens for sentence in run.test] == [("a10", "b10", "c10"), ("a11", "b11", "c11")]
+    assert {len(sentence.tokens) for sentence in run.dev} == {3}
+    found = {(sentence.tokens, sentence.label) for sentence in run.train}
+    expected = {((f"a{k}", f"b{k}", f"c{k}"), str(k % 5)) for k in trained_on}
+    if phrases:
+        for k in trained_on:
+            expected |= {((f"a{k}",), "2"), ((f"b{k}",), "2"), ((f"c{k}",), "4"), ((f"b{k}", f"c{k}"), "3")}
+    assert found == expected and len(run.train) == len(found)
+    record = json.loads((tmp_path / "run" / "settings.json").read_text())
+    assert record["examples"] == {"train": 40 if phrases else 8, "dev": 2, "test": 2}
 
 
 # ---- labels, scores, predictions

@@ -13,7 +13,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.text.tokenizer import Token, from_spacy, get_tokenizer, plain, spaces, tokenize, words
+from elmokit.text.tokenizer import (
+    Token,
+    from_spacy,
+    get_tokenizer,
+    plain,
+    spaces,
+    split_sentences,
+    tokenize,
+    words,
+    words_by_sentence,
+)
 
 any_text = st.text(st.characters())
 punctuated = st.text("aUS.,'’\"`-–—$%5:/()\n “”‘sntNT", max_size=40)
@@ -84,6 +94,19 @@ def test_a_final_dotted_abbreviation_shares_its_dot(ending: str) -> None:
     tokens = words("in the U.S." + ending)
     assert tokens[2:4] == [Token("U.S.", 7, 11), Token(".", 10, 11)]
     assert "".join(token.text for token in tokens[4:]) == ending.strip()
+
+
+def test_words_by_sentence_have_their_places_in_the_whole() -> None:
+    text = "  He saw Mr. Ott. “Why?”\n\nOtt left the U.S. "
+    found = words_by_sentence(text)
+    assert [[token.text for token in sentence] for sentence in found] == [
+        ["He", "saw", "Mr.", "Ott", "."], ['"', "Why", "?", '"'], ["Ott", "left", "the", "U.S.", "."],
+    ]  # fmt: skip
+    assert [text[sentence[0].start : sentence[-1].end] for sentence in found] == [
+        text[start:end] for start, end in split_sentences(text)
+    ]
+    assert all(token.text == plain(text[token.start : token.end]) for sentence in found for token in sentence)
+    assert words_by_sentence(" \n ") == []
 
 
 def test_tokenized_text_stays_as_it_is() -> None:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import secrets
+import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit.analysis.whole_file import whole_file
 from elmokit.errors import ConfigError, MissingExtraError, OutputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
+_DATES = {".svg": "Date", ".pdf": "CreationDate"}  # what files of these kinds call the time of day: it is left out
 
 # The first has Latin, Greek, Cyrillic and more; the others, where one is installed, what it lacks.
 _FONTS = (
     "DejaVu Sans", "Noto Sans CJK KR", "Noto Sans CJK JP", "Noto Sans CJK SC", "WenQuanYi Zen Hei", "NanumGothic",
     "Droid Sans Fallback", "Malgun Gothic", "AppleGothic", "Arial Unicode MS",
 )  # fmt: skip
+
+
+_STROKES = (("#1f5a99", "o"), ("0.45", "s"), ("#b5541c", "^"))  # colour and mark of the lines of a curve
 
 
 def check_picture(path: Path) -> Path:
@@ -33,8 +39,13 @@ def check_picture(path: Path) -> Path:
         raise OutputError(f"{path}: expected a file in a folder that exists, found no {path.parent}")
     if path.is_dir():
         raise OutputError(f"{path}: expected a file to write, found a folder")
-    _matplotlib()
+    require_drawing()
     return path
+
+
+def require_drawing() -> None:
+    """See that pictures can be drawn at all, before there is something to draw."""
+    _matplotlib()
 
 
 def heat_map(
@@ -51,15 +62,14 @@ def heat_map(
     low, high = limits or (float(np.min(values)), float(np.max(values)))
     numbers = (n <= 25 and m <= 25) if numbers is None else numbers
     side = 0.5 if numbers else 0.3  # inches a cell
-    longest = max((len(word) for word in [*rows, *columns]), default=1)
-    margin = 0.09 * longest
+    left, top = (0.09 * max(map(len, words), default=1) for words in (rows, columns))
     with library.rc_context({"font.family": _fonts(library), "font.size": 9}):
         figure: Figure = library.figure.Figure(
-            figsize=(max(3.2, side * m + margin + 1.3), max(2.0, side * n + margin + 0.7)), layout="constrained"
+            figsize=(max(3.2, side * m + left + 1.3), max(2.0, side * n + top + 0.7)), layout="constrained"
         )
         axes = figure.add_subplot()
         image = axes.imshow(values, cmap="Blues", vmin=low, vmax=high, aspect="equal")
-        axes.set_xticks(range(m), columns, rotation=90 if longest > 3 else 0)
+        axes.set_xticks(range(m), columns, rotation=90 if max(map(len, columns), default=1) > 3 else 0)
         axes.set_yticks(range(n), rows)
         axes.xaxis.tick_top()
         axes.tick_params(length=0)
@@ -83,19 +93,55 @@ def heat_map(
     return figure
 
 
+def curves(
+    lines: Mapping[str, Sequence[tuple[float, Sequence[float]]]], ticks: Mapping[float, str], *, title: str,
+    x_name: str, y_name: str,
+) -> Figure:  # fmt: skip
+    """Lines over a logarithmic axis, the first of them the one that matters.
+
+    lines: of each the points, x and what was measured there, several times or once: their mean and standard deviation.
+    ticks: where the x axis has which label.
+    """
+    library = _matplotlib()
+    with library.rc_context({"font.family": _fonts(library), "font.size": 9}):
+        figure: Figure = library.figure.Figure(figsize=(5.2, 3.4), layout="constrained")
+        axes = figure.add_subplot()
+        for (name, points), (colour, marker) in zip(lines.items(), _STROKES, strict=False):
+            x, values = zip(*points, strict=True)
+            means = [fmean(some) for some in values]
+            spreads = [stdev(some) if len(some) > 1 else 0.0 for some in values]
+            axes.errorbar(
+                x, means, yerr=spreads if any(spreads) else None, color=colour, marker=marker, markersize=4,
+                linewidth=1.4, capsize=2, label=name,
+            )  # fmt: skip
+        axes.legend(frameon=False, labelcolor="linecolor")
+        axes.set_xscale("log")
+        axes.set_xticks(list(ticks), list(ticks.values()))
+        axes.set_xticks([], minor=True)
+        axes.margins(x=0.06)
+        axes.set_xlabel(x_name)
+        axes.set_ylabel(y_name)
+        axes.set_title(title, fontsize=10, loc="left")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="0.9", linewidth=0.6)
+        axes.set_axisbelow(True)
+    return figure
+
+
 def save_picture(figure: Figure, path: Path) -> None:
     """Write a picture, all at once; an older one of the same name is replaced."""
     check_picture(path)
-    fresh = path.with_name(f".{path.stem}.new-{secrets.token_hex(4)}{path.suffix}")
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Glyph")  # no installed font has it: a box stands there
-            figure.savefig(fresh, dpi=150)
-        fresh.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        fresh.unlink(missing_ok=True)
+    with whole_file(path) as fresh:
+        fresh.write_bytes(picture(figure, path.suffix.lower()))
+
+
+def picture(figure: Figure, suffix: str) -> bytes:
+    """The content of a picture's file; the same figure gives the same bytes."""
+    content = io.BytesIO()
+    with warnings.catch_warnings(), _matplotlib().rc_context({"svg.hashsalt": "elmokit"}):
+        warnings.filterwarnings("ignore", message="Glyph")  # no installed font has it: a box stands there
+        figure.savefig(content, format=suffix[1:], dpi=150, metadata={_DATES[suffix]: None} if suffix in _DATES else {})
+    return content.getvalue()
 
 
 def _fonts(library: Any) -> list[str]:

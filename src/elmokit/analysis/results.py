@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import shlex
 import sys
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit import __version__
+from elmokit.analysis.whole_file import whole_file
 from elmokit.errors import FormatError, OutputError
 from elmokit.weights.model import Model
 
@@ -92,14 +92,8 @@ def write_results(path: PathLike, results: Results) -> None:
     """Write a results file, all at once; an older one of the same name is replaced, any other file is not."""
     target = check_target(path)
     text = json.dumps({"format": _FORMAT, **asdict(results)}, ensure_ascii=False, allow_nan=False, indent=1)
-    fresh = target.with_name(f".{target.name}.new-{secrets.token_hex(4)}")
-    try:
+    with whole_file(target) as fresh:
         fresh.write_text(text + "\n", encoding="utf-8")
-        fresh.replace(target)
-    except OSError as error:
-        raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from error
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def read_results(path: PathLike) -> Results:

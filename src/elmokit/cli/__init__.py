@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from elmokit import __version__
+from elmokit.cli.ablate import ablate
 from elmokit.cli.cache import cache
 from elmokit.cli.compare import compare
 from elmokit.cli.convert import convert
@@ -23,6 +24,8 @@ from elmokit.cli.polysemy import polysemy
 from elmokit.cli.predict import predict
 from elmokit.cli.pretrain import pretrain
 from elmokit.cli.probe import probe
+from elmokit.cli.report import report
+from elmokit.cli.sample_efficiency import sample_efficiency
 from elmokit.cli.static import static
 from elmokit.cli.task import task
 from elmokit.cli.wsd import wsd
@@ -63,6 +66,8 @@ app.command(short_help="Train a model on, on the text of a domain.")(finetune)
 app.command(short_help="Guess words before, after or inside a text.")(predict)
 app.command(short_help="Measure how well a model predicts a text.")(perplexity)
 app.add_typer(task, name="task", short_help="Train and use tasks: ner, sst, snli, squad, srl, coref.")
+app.add_typer(ablate, name="ablate", short_help="Train a task with each part of ELMo, and without.")
+app.add_typer(sample_efficiency, name="sample-efficiency", short_help="Train a task on less and less data.")
 app.command(short_help="Tell word senses apart by their vectors.")(wsd)
 app.command(short_help="Read tags off the vectors with a linear classifier.")(probe)
 app.command(short_help="Find what is nearest to a word in its sentence.")(neighbors)
@@ -70,6 +75,7 @@ app.command(short_help="Compare a word in two sentences.")(compare)
 app.command(short_help="Judge whether a model tells senses apart.")(polysemy)
 app.add_typer(index, name="index", short_help="Build and search an index over a corpus.")
 app.add_typer(static, name="static", short_help="Train and ask vectors without context.")
+app.command(short_help="Set results beside the paper's, on one page.")(report)
 app.command(short_help="Convert a model into another format.")(convert)
 app.command(short_help="Describe a model.")(info)
 app.add_typer(cache, name="cache", short_help="List and clear the layers that tasks have computed.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -33,6 +34,9 @@ def perplexity(
     encoding_errors: Annotated[
         Literal["strict", "replace", "ignore"], typer.Option(help="What to do about bytes that are not UTF-8.")
     ] = "strict",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+    ] = None,
     device: training.Device = None,
     threads: training.Threads = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -46,12 +50,15 @@ def perplexity(
     import torch
 
     from elmokit import weights
+    from elmokit.analysis.results import Results, check_target, command_line, file_facts, model_facts, write_results
     from elmokit.cli.progress import watch
     from elmokit.embed.run import Progress
     from elmokit.embed.source import TextSource
     from elmokit.pretrain.distributed import choose_device
     from elmokit.pretrain.perplexity import perplexity as measure
 
+    if output is not None:
+        check_target(output)
     if threads is not None:
         torch.set_num_threads(threads)
     source = TextSource(inputs, encoding_errors=encoding_errors)
@@ -74,16 +81,20 @@ def perplexity(
                 )
             ),
         )  # fmt: skip
+    facts = {
+        "forward": result.forward,
+        "backward": result.backward,
+        "mean": result.mean,
+        "geometric_mean": result.geometric_mean,
+        "tokens": result.tokens,
+        "sentences": result.sentences,
+        "out_of_vocabulary": result.out_of_vocabulary,
+    }
+    if output is not None:
+        data = file_facts(path for path in inputs if path != "-")
+        numbers = {**facts, "published": published, "vocabulary": len(loaded.vocabulary or ())}
+        write_results(output, Results("perplexity", command_line(), model_facts(loaded), data, numbers))
     if as_json:
-        facts = {
-            "forward": result.forward,
-            "backward": result.backward,
-            "mean": result.mean,
-            "geometric_mean": result.geometric_mean,
-            "tokens": result.tokens,
-            "sentences": result.sentences,
-            "out_of_vocabulary": result.out_of_vocabulary,
-        }
         typer.echo(json.dumps(facts, indent=2))
         return
     for name, value in (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,13 +52,15 @@ def compare(
 def _row(comparison: Comparison, group: Group) -> list[str]:
     from statistics import fmean
 
+    from elmokit.tasks.compare import shown
+
     is_baseline = group is comparison.baseline
     reduction = comparison.error_reduction(group)
     name = str(group.folders[0]) + (f" and {len(group.folders) - 1} more" if len(group.folders) > 1 else "")
     return [
         f"{name} ({'+ELMo' if group.uses_elmo else 'no ELMo'})",
-        _mean(group.dev),
-        _mean(group.test),
+        shown(group.dev),
+        shown(group.test),
         "" if is_baseline else f"{comparison.gain(group):+.2f}",
         "" if is_baseline or reduction is None else f"{reduction:.1f}%",
         f"{fmean(group.epochs):.0f}",
@@ -69,17 +70,6 @@ def _row(comparison: Comparison, group: Group) -> list[str]:
             for place, (weights, gamma) in group.mixes.items()
         ),
     ]
-
-
-def _mean(scores: Sequence[float]) -> str:
-    from statistics import fmean
-
-    from elmokit.tasks.compare import spread
-
-    if not scores:
-        return ""
-    deviation = spread(scores)
-    return f"{fmean(scores):.2f}" + (f" ± {deviation:.2f}" if deviation is not None else "")
 
 
 def _as_json(comparison: Comparison) -> dict[str, Any]:

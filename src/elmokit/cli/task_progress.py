@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SECONDS = 0.2  # between two changes of the line on a terminal
 
 
-def follow(run: Run, *, quiet: bool) -> None:
+def follow(run: Run, *, quiet: bool, again: str = "--resume") -> None:
     """Make the steps of a run and show them. SIGTERM and Ctrl-C end it with a checkpoint after the present step."""
     from elmokit.cli import Terminated
 
@@ -33,7 +33,7 @@ def follow(run: Run, *, quiet: bool) -> None:
     results = run.results
     if results is None:
         kind = KeyboardInterrupt if signal.SIGINT in caught else Terminated
-        raise kind(f"stopped in epoch {run.state.epoch + 1}; go on with --resume")
+        raise kind(f"stopped in epoch {run.state.epoch + 1}; go on with {again}")
     if not quiet:
         metric = results["metric"]
         test = f", test {metric} {results['test'][metric]:.2f}" if results["test"] else ""

@@ -118,6 +118,7 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 _LINE_SECONDS, _BAR_SECONDS = 10.0, 0.2
+_PASSING_ON = 5.0  # seconds in which a second SIGTERM is the first again
 
 
 def absolute(path: str | None) -> str | None:
@@ -201,13 +202,22 @@ def counting(what: str = "counting words", *, quiet: bool) -> Iterator[Callable[
 
 @contextmanager
 def signals() -> Iterator[list[int]]:
-    """Collects signals to end; a second one has its usual effect."""
+    """Collects signals to end; a second one has its usual effect.
+
+    Who ends a job may signal all its processes, and torchrun then passes on what it got: that is still the first.
+    """
     caught: list[int] = []
+    first = 0.0
     usual = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def note(number: int, frame: FrameType | None) -> None:
-        caught.append(number)
-        signal.signal(number, usual[signal.Signals(number)])
+        nonlocal first
+        if number not in caught:
+            caught.append(number)
+            first = time.monotonic()
+        elif number == signal.SIGINT or time.monotonic() - first > _PASSING_ON:
+            signal.signal(number, usual[signal.Signals(number)])
+            signal.raise_signal(number)
 
     for number in usual:
         signal.signal(number, note)

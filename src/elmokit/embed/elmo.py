@@ -17,6 +17,7 @@ from elmokit.embed.predict import Direction, Prediction, predict_next
 from elmokit.embed.sentence import EmbeddedSentence
 from elmokit.embed.words import WordReader
 from elmokit.errors import ConfigError, InputError
+from elmokit.nn.device import find_device
 from elmokit.nn.lstm import LstmState
 from elmokit.nn.softmax import Head
 from elmokit.text.batch import windows
@@ -48,7 +49,7 @@ class Elmo:
         for name, value, choices in (("state", self.state, get_args(State)), ("dtype", self.dtype, get_args(Dtype))):
             if value not in choices:
                 raise ConfigError(f"{name}: expected {', '.join(choices)}, found {value!r}")
-        self.device = _device(device)
+        self.device = find_device(device or "cpu")
         if self.dtype == "int8" and self.device.type != "cpu":
             raise ConfigError(f"dtype: int8 is for CPUs, and the device is {self.device}; use float16")
         self.model = model
@@ -219,14 +220,3 @@ def _prepare(sentences: Iterable[str | Sequence[str]], tokenizer: Tokenizer) -> 
             yield _Prepared(list(sentence))
         else:
             raise InputError(f"sentence {number}: expected text or a list of tokens, found {str(sentence)[:40]!r}")
-
-
-def _device(name: str | None) -> torch.device:
-    try:
-        device = torch.device(name or "cpu")
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(
-            f"device: expected cpu, cuda, mps or another device of torch, found {name!r} ({error})"
-        ) from None
-    return device

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +19,10 @@ class TokenIds:
 
     characters: Tensor | None = None  # (..., M)
     words: Tensor | None = None  # (...)
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> TokenIds:
+        """The same change of every tensor that there is."""
+        return TokenIds(*(None if ids is None else change(ids) for ids in (self.characters, self.words)))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from elmokit.errors import ConfigError
 
@@ -39,7 +40,7 @@ class ScalarMix(nn.Module):
             return self.gamma * layers[-1]
         if self.layer_norm:
             layers = [self._normalise(layer, mask) for layer in layers]
-        weights = torch.softmax(self.scalars, dim=0)
+        weights = self.weights()
         mixed = weights[0] * layers[0]
         for j in range(1, self.n_layers):
             mixed = torch.addcmul(mixed, weights[j], layers[j])
@@ -50,6 +51,12 @@ class ScalarMix(nn.Module):
         mean = real.mean()
         variance = (real - mean).square().mean()
         return (layer - mean) * torch.rsqrt(variance + self.epsilon)
+
+    def weights(self) -> Tensor:
+        """(L + 1,) what each layer counts: softmax(s); with `top_only` the last one alone."""
+        if self.top_only:
+            return functional.one_hot(torch.tensor(self.n_layers - 1), self.n_layers).to(self.scalars)
+        return torch.softmax(self.scalars, dim=0)
 
     def l2(self) -> Tensor:
         """sum(s^2): times lambda, the term that the loss gets."""

@@ -19,6 +19,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from elmokit.errors import ConfigError
+from elmokit.nn.device import find_device
 from elmokit.training.checkpoint import Checkpoint
 
 PATIENCE = timedelta(hours=1)  # the others wait while the first one counts words or reads the held-out text
@@ -118,17 +119,12 @@ def _store() -> Store | None:
 
 def choose_device(name: str | None, local: int = 0, world: int = 1) -> torch.device:
     """The device of that name, or a GPU where there is one; for the `local`-th process of a machine."""
-    try:
-        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-        if device.type == "cuda":
-            if device.index is None:
-                device = torch.device("cuda", local if world > 1 else 0)
-            if device.index >= torch.cuda.device_count():
-                raise ConfigError(
-                    f"--device: expected one of {torch.cuda.device_count()} GPUs, found {device}; start fewer "
-                    "processes on this machine, or use --device cpu"
-                )
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError):
-        raise ConfigError(f"--device: expected cpu, cuda, cuda:1 or mps, found {name!r}") from None
-    return device
+    device = find_device(name)
+    if device.type != "cuda" or device.index is not None:
+        return device
+    if (index := local if world > 1 else 0) >= torch.cuda.device_count():
+        raise ConfigError(
+            f"--device: expected a GPU for each process, found {torch.cuda.device_count()}; start fewer processes on "
+            "this machine, or use --device cpu"
+        )
+    return torch.device("cuda", index)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -22,6 +21,7 @@ from elmokit.pretrain.distributed import Processes, on_its_own
 from elmokit.pretrain.loss import bilm_loss
 from elmokit.pretrain.settings import TrainingSettings
 from elmokit.pretrain.state import TrainingState
+from elmokit.training.seeds import seed_of, seeded
 
 SMOOTHING = 0.98  # of the running mean of the loss: some 50 steps
 DIVERGED = 2.0  # nats above its lowest value: the perplexity is seven times what it was
@@ -79,9 +79,9 @@ def train(
         for number, (share, batch) in enumerate(group):
             with on_its_own(module) if number < len(group) - 1 else nullcontext():
                 key = settings.seed, state.step, number
-                with _seeded(processes.device, *key, _DROPOUT, processes.rank), _autocast(settings, processes.device):
+                with seeded(processes.device, *key, _DROPOUT, processes.rank), _autocast(settings, processes.device):
                     # all processes draw the same sample: together they make the step of one
-                    generator = torch.Generator().manual_seed(_seed(*key, _SAMPLE))
+                    generator = torch.Generator().manual_seed(seed_of(*key, _SAMPLE))
                     losses: Tensor = module(batch, n_samples, generator)
                 if not share.sentences:
                     losses = losses * 0  # a stand-in, for want of sentences
@@ -191,18 +191,6 @@ def _watch(state: TrainingState, loss: float) -> None:
             f"step {state.step}: expected a falling loss, found {state.smoothed:.2f} after {state.lowest:.2f}: the run "
             "has diverged; the last checkpoints are kept; begin again with a lower --learning-rate or --clip"
         )
-
-
-def _seed(*key: int) -> int:
-    return int(np.random.SeedSequence(key).generate_state(1)[0])
-
-
-@contextmanager
-def _seeded(device: torch.device, *key: int) -> Iterator[None]:
-    """Within, random numbers follow from the key; outside, they go on as if nothing had happened."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else ()):
-        torch.manual_seed(_seed(*key))
-        yield
 
 
 def _autocast(settings: TrainingSettings, device: torch.device) -> torch.autocast:

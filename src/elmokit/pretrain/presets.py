@@ -48,7 +48,12 @@ PRESETS = {
             heldout_every=100, checkpoint_every=100,
         ),
     ),
-    "base": Preset(_BASE, TrainingSettings()),
+    "base": Preset(
+        _BASE,
+        TrainingSettings(
+            batch_tokens=4_096, vocabulary_size=50_003, loss="adaptive", dropout=0.0, learning_rate=3e-3, warm_up=300,
+        ),
+    ),
     "small": _published(1024, 128, 1),
     "medium": _published(2048, 256, 1),
     "original": _published(4096, 512, 2),

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from elmokit.config import State
 from elmokit.embed.elmo import Elmo, load_model
 from elmokit.embed.words import WordReader
@@ -44,8 +46,13 @@ class TaskBilm:
         native.save(replace(self.model, read_softmax=None, card=card, licence=None), folder, overwrite=True)
 
 
-def load_bilm(settings: InputSettings, path: str | None, *, fingerprint: str | None = None) -> TaskBilm | None:
-    """The biLM that the settings ask for, from `path`; a `fingerprint` is one that it must have."""
+def load_bilm(
+    settings: InputSettings, path: str | None, *, fingerprint: str | None = None, device: torch.device | str = "cpu"
+) -> TaskBilm | None:
+    """The biLM that the settings ask for, from `path`; a `fingerprint` is one that it must have.
+
+    device: of a frozen one; one that is trained moves with the task's network.
+    """
     if not settings.elmo:
         return None
     model = load_model(path)
@@ -58,7 +65,7 @@ def load_bilm(settings: InputSettings, path: str | None, *, fingerprint: str | N
     if not settings.finetune_bilm:
         # a state that is carried from sentence to sentence would make vectors depend on the order of the data
         own: State = "warm" if model.config.state == "carry" else model.config.state
-        return TaskBilm(model, path, found, Elmo(model, state=settings.state or own), None)
+        return TaskBilm(model, path, found, Elmo(model, state=settings.state or own, device=str(device)), None)
     for parameter in model.bilm.parameters():
         parameter.data = parameter.data.clone()  # weights may lie in a file that is mapped for reading alone
     model.bilm.requires_grad_(True)

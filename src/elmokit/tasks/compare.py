@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.tasks import folder as files
 
 
@@ -20,12 +20,18 @@ class Group:
     task: str
     metric: str
     folders: tuple[Path, ...]
-    settings: Mapping[str, Any]
+    record: Mapping[str, Any]  # all that made the first of them
     dev: tuple[float, ...]  # the metric of every run, in percent
     test: tuple[float, ...]  # empty if any run has no test data
     epochs: tuple[int, ...]  # until the best
     seconds: tuple[float, ...]  # until the best
     mixes: Mapping[str, tuple[tuple[float, ...], float]]  # by place: mean weights of the layers, and mean gamma
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Their hyper-parameters."""
+        settings: Mapping[str, Any] = self.record["settings"]
+        return settings
 
     @property
     def uses_elmo(self) -> bool:
@@ -36,6 +42,14 @@ class Group:
     def scores(self) -> tuple[float, ...]:
         """On the test data where there is any, else on the dev data."""
         return self.test or self.dev
+
+    @property
+    def scored_on(self) -> tuple[object, ...]:
+        """Equal for groups whose scores are of the same data: test, dev, or else what was held out."""
+        data = self.record["data"]
+        if given := data["test"] if self.test else data["dev"]:
+            return (given["sha256"],)
+        return (*(item["sha256"] for item in data["train"]), self.settings.get("hold_out"))
 
 
 @dataclass(frozen=True)
@@ -60,25 +74,46 @@ class Comparison:
 
 
 def compare(folders: Sequence[Path]) -> Comparison:
-    """Read complete runs, put those that differ in the seed alone together, and set them beside each other.
-
-    A folder that is no run itself stands for the runs in it.
-    """
-    runs = [run for folder in folders for run in _runs(folder)]
-    if not runs:
-        raise InputError("compare: expected folders of runs, found none")
-    groups: dict[str, list[tuple[Path, dict[str, Any], dict[str, Any]]]] = {}
-    for folder in runs:
-        record, results = files.read_record(folder), files.read_json(folder / files.RESULTS)
-        groups.setdefault(_identity(record), []).append((folder, record, results))
-    found = Comparison(tuple(_group(members) for members in groups.values()))
+    """Set complete runs of one task beside each other."""
+    found = Comparison(read_groups(folders))
     tasks = sorted({group.task for group in found.groups})
     if len(tasks) > 1:
         raise InputError(f"compare: expected runs of one task, found {' and '.join(tasks)}")
     for group in found.groups:
         if bool(group.test) != bool(found.baseline.test):
             raise InputError(f"{group.folders[0]}: expected test scores in all runs or in none; train with --test")
+        if group.scored_on != found.baseline.scored_on:
+            raise InputError(
+                f"{group.folders[0]}: expected scores on the same data as those of {found.baseline.folders[0]}, found "
+                "others; compare runs with one test set at a time"
+            )
     return found
+
+
+def read_groups(folders: Sequence[Path]) -> tuple[Group, ...]:
+    """Read complete runs, of any task, and put those that differ in the seed alone together.
+
+    A folder that is no run itself stands for the runs in it.
+    """
+    runs = [run for folder in folders for run in runs_in(folder)]
+    if not runs:
+        raise InputError("compare: expected folders of runs, found none")
+    groups: dict[str, list[tuple[Path, dict[str, Any], dict[str, Any]]]] = {}
+    try:
+        for folder in runs:
+            record, results = files.read_record(folder), files.read_json(folder / files.RESULTS)
+            groups.setdefault(_identity(record), []).append((folder, record, results))
+        return tuple(_group(members) for members in groups.values())
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"{folder}: expected the record and the results of a run, found others ({error!r})") from None
+
+
+def shown(scores: Sequence[float]) -> str:
+    """The mean of some scores and their spread, as "81.00 ± 1.41"; nothing of none."""
+    if not scores:
+        return ""
+    deviation = spread(scores)
+    return f"{fmean(scores):.2f}" + (f" ± {deviation:.2f}" if deviation is not None else "")
 
 
 def spread(values: Sequence[float]) -> float | None:
@@ -86,7 +121,8 @@ def spread(values: Sequence[float]) -> float | None:
     return stdev(values) if len(values) > 1 else None
 
 
-def _runs(folder: Path) -> list[Path]:
+def runs_in(folder: Path) -> list[Path]:
+    """A folder itself, if it is a run; else the runs in it."""
     if (folder / files.SETTINGS).is_file():
         return [folder]
     inside = sorted(path.parent for path in folder.glob(f"*/{files.SETTINGS}")) if folder.is_dir() else []
@@ -114,7 +150,7 @@ def _group(members: Sequence[tuple[Path, dict[str, Any], dict[str, Any]]]) -> Gr
         gamma = fmean(result["mix"][place]["gamma"] for result in results)
         mixes[place] = (tuple(fmean(layer) for layer in weights), gamma)
     return Group(
-        records[0]["task"], metric, folders, records[0]["settings"],
+        records[0]["task"], metric, folders, records[0],
         dev=tuple(result["dev"][metric] for result in results),
         test=tuple(tests) if len(tests) == len(results) else (),
         epochs=tuple(result["best_epoch"] for result in results),

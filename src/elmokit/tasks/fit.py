@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from elmokit.errors import ElmoError, FormatError
 from elmokit.tasks.settings import FitSettings
 from elmokit.tasks.task import TaskBatch, TaskNetwork
 from elmokit.training.checkpoint import Checkpoint
+from elmokit.training.seeds import seeded
 
 POOL = 64  # batches whose examples are put into order by length; the pools themselves are shuffled anew every epoch
 
@@ -89,10 +90,14 @@ class FitState:
         except (RuntimeError, KeyError) as error:
             raise FormatError(f"checkpoint: expected that of this network, found another ({error})") from None
         self.best_weights = parts["best"]
-        for name, parameter in self.network.named_parameters():
-            kept = {key.partition(".")[0]: t for key, t in parts["optimiser"].items() if key.partition(".")[2] == name}
-            if kept:
-                self.optimiser.state[parameter] = kept
+        kept: defaultdict[str, dict[str, Tensor]] = defaultdict(dict)
+        for name, tensor in parts["optimiser"].items():
+            key, _, parameter = name.partition(".")
+            kept[parameter][key] = tensor
+        names = {id(p): name for name, p in self.network.named_parameters()}
+        order = [names[id(p)] for group in self.optimiser.param_groups for p in group["params"]]
+        state = {number: kept[name] for number, name in enumerate(order) if name in kept}
+        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state})  # to where the parameters are
 
 
 _COUNTS = (
@@ -117,6 +122,7 @@ def fit(
     """
     settings, network = state.settings, state.network
     parameters = [p for p in network.parameters() if p.requires_grad]
+    device = parameters[0].device
     before, started = state.seconds, time.monotonic()
     network.train()
     while not state.is_done:
@@ -124,7 +130,7 @@ def fit(
         for chosen in batches[state.position :]:
             if stop():
                 return
-            with _seeded(settings.seed, state.step):
+            with seeded(device, settings.seed, state.step):
                 loss = network.loss(batch_of(chosen)) + settings.mix_l2 * network.inputs.l2()
                 torch.autograd.backward(loss)
             norm = float(nn.utils.clip_grad_norm_(parameters, settings.clip))
@@ -210,11 +216,3 @@ def _require_health(state: FitState, loss: float, norm: float) -> None:
             f"step {state.step + 1}: expected a finite loss and gradient, found {loss} and {norm}; the last checkpoint "
             "is kept; begin again with a lower --learning-rate or --clip"
         )
-
-
-@contextmanager
-def _seeded(*key: int) -> Iterator[None]:
-    """Within, torch's random numbers follow from the key; outside, they go on as if nothing had happened."""
-    with torch.random.fork_rng(devices=()):
-        torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1)[0]))
-        yield

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from elmokit.errors import FormatError, InputError, OutputError
+from elmokit.training import metrics
 from elmokit.weights.model import first_line
 
 SETTINGS = "settings.json"  # all that made the run: command, versions, data, biLM, vectors, hyper-parameters
@@ -38,6 +39,16 @@ def read_record(folder: Path, task: str | None = None) -> dict[str, Any]:
     if task is not None and record["task"] != task:
         raise InputError(f"{folder}: expected a run of the task {task}, found one of {record['task']}")
     return record
+
+
+def read_epochs(folder: Path) -> list[dict[str, Any]]:
+    """What a run noted after every epoch: its number, the updates so far (`step`), the dev scores."""
+    path = folder / metrics.FILE
+    try:
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [line for line in lines if line["kind"] == "epoch"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{path}: expected the metrics of a run, found {first_line(error)}") from None
 
 
 def read_json(path: Path) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import cast
 from weakref import WeakKeyDictionary
 
@@ -20,6 +20,18 @@ N_CHARACTERS = 262  # ids of elmokit.text.characters.ByteCharacters
 PADDING, UNKNOWN = 0, 1  # rows of the word table
 
 
+@dataclass(frozen=True)
+class SentenceIds:
+    """S sentences as a biLM reads them, padded to W; one after another they are the tokens of a batch."""
+
+    ids: TokenIds  # (S, W, M) and (S, W)
+    mask: Tensor  # (S, W) true at tokens
+
+    def to(self, device: torch.device | str) -> SentenceIds:
+        """The same sentences on a device."""
+        return SentenceIds(self.ids.map(lambda ids: ids.to(device)), self.mask.to(device))
+
+
 @dataclass(frozen=True, eq=False)
 class TextBatch:
     """B token sequences, padded to T."""
@@ -29,12 +41,17 @@ class TextBatch:
     characters: Tensor | None = None  # (U, M) byte ids of the distinct words, for a character CNN; or None
     character_rows: Tensor | None = None  # (B, T) which of them each token is; 0 at padding
     layers: Tensor | None = None  # (L + 1, B, T, 2D) float32 layers of a frozen biLM, zero at padding; or None
-    ids: TokenIds | None = None  # what the biLM reads, when it is trained with the task: (B, T, M) and (B, T); or None
+    sentences: SentenceIds | None = None  # what the biLM reads, when it is trained with the task; or None
 
     @property
     def lengths(self) -> Tensor:
         """(B,) tokens of every sequence."""
         return self.mask.sum(dim=1)
+
+    def to(self, device: torch.device | str) -> TextBatch:
+        """The same batch on a device."""
+        there = {item.name: value for item in fields(self) if (value := getattr(self, item.name)) is not None}
+        return replace(self, **{name: value.to(device) for name, value in there.items()})
 
 
 @dataclass(frozen=True)
@@ -140,13 +157,13 @@ class TextInputs(nn.Module):
         return torch.cat((h, self._elmo("output", batch)), dim=-1) if "output" in self.mixes else h
 
     def l2(self) -> Tensor:
-        """() sum over the mixes of sum(s^2)."""
+        """() sum over the mixes of sum(s^2); without any, a zero that goes with tensors of every device."""
         return sum((cast(ScalarMix, mix).l2() for mix in self.mixes.values()), torch.zeros(()))
 
     def mix_weights(self) -> Mapping[str, tuple[list[float], float]]:
         """The weights of the layers after the softmax, and gamma, at every place where ELMo is added."""
         return {
-            place: (torch.softmax(cast(ScalarMix, mix).scalars.detach(), 0).tolist(), cast(ScalarMix, mix).gamma.item())
+            place: (cast(ScalarMix, mix).weights().tolist(), cast(ScalarMix, mix).gamma.item())
             for place, mix in self.mixes.items()
         }
 
@@ -162,6 +179,15 @@ class TextInputs(nn.Module):
             assert batch.layers is not None, "these inputs need the layers of a biLM"
             return batch.layers
         if batch not in self._read:
-            assert batch.ids is not None and self.marks is not None, "these inputs need ids for the biLM"
-            self._read[batch], _ = read_padded(self.bilm, batch.ids, batch.mask, self.marks).without_marks()
+            assert batch.sentences is not None and self.marks is not None, "these inputs need ids for the biLM"
+            marks = self.marks.map(lambda ids: ids.to(batch.mask.device))
+            read = read_padded(self.bilm, batch.sentences.ids, batch.sentences.mask, marks)
+            self._read[batch] = laid_out(*read.without_marks(), batch.mask)
         return self._read[batch]
+
+
+def laid_out(layers: Tensor, mask: Tensor, wanted: Tensor) -> Tensor:
+    """Tokens of sentences, (L + 1, S, W, 2D) with mask (S, W), as those of texts: (L + 1, B, T, 2D) for mask (B, T)."""
+    texts = layers.new_zeros(len(layers), *wanted.shape, layers.shape[-1])
+    texts[:, wanted] = layers[:, mask]
+    return texts

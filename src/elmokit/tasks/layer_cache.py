@@ -41,8 +41,8 @@ Progress = Callable[[int, int], None]  # called with the tokens done and all tok
 class LayerSource(Protocol):
     """Where the layers of sentences come from."""
 
-    def batch(self, sentences: Sequence[Sequence[str]], n_steps: int) -> Tensor:
-        """(L + 1, B, n_steps, 2D) float32, zero at padding."""
+    def rows(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """(N, L + 1, 2D) float16 of all tokens, one after another."""
 
 
 class LiveLayers:
@@ -51,10 +51,10 @@ class LiveLayers:
     def __init__(self, elmo: Elmo) -> None:
         self._elmo = elmo
 
-    def batch(self, sentences: Sequence[Sequence[str]], n_steps: int) -> Tensor:
-        """(L + 1, B, n_steps, 2D) float32, zero at padding."""
+    def rows(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """(N, L + 1, 2D) float16 of all tokens, one after another."""
         embedded = self._elmo.embed([list(sentence) for sentence in sentences])
-        return _padded([torch.from_numpy(e.layers.astype(np.float16)).transpose(0, 1) for e in embedded], n_steps)
+        return torch.cat([torch.from_numpy(e.layers.astype(np.float16)).transpose(0, 1) for e in embedded])
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,9 @@ class CachedLayers:
         self._places = places  # (n, L + 1, 2D) of every sentence
         self._nothing = torch.zeros(0, n_layers, dim, dtype=torch.float16)
 
-    def batch(self, sentences: Sequence[Sequence[str]], n_steps: int) -> Tensor:
-        """(L + 1, B, n_steps, 2D) float32, zero at padding."""
-        return _padded([self._places[tuple(s)] if s else self._nothing for s in sentences], n_steps)
+    def rows(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """(N, L + 1, 2D) float16 of all tokens, one after another."""
+        return torch.cat([self._places[tuple(sentence)] if sentence else self._nothing for sentence in sentences])
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,12 @@ class LayerCache:
                     missing = [tokens for tokens in wanted if tokens not in found]
                     self._evict(row * sum(map(len, missing)), folder, set(wanted.values()))
                     self._compute(elmo, folder, missing, row, progress)
-                found = self._find(folder, wanted)
+                    found = self._find(folder, wanted)
+            if len(found) < len(wanted):
+                raise OutputError(
+                    f"{folder}: expected the layers that were just written, found them damaged or deleted; try again, "
+                    "or choose another --cache-dir"
+                )
         except OSError as error:
             raise OutputError(
                 f"{folder}: cannot be written: {error.strerror or error}; make room, or choose another --cache-dir"
@@ -284,15 +289,6 @@ def _checksum(array: NDArray[np.float16]) -> int:
     for start in range(0, len(data), _CHUNK):
         checksum = zlib.crc32(data[start : start + _CHUNK], checksum)
     return checksum
-
-
-def _padded(blocks: Sequence[Tensor], n_steps: int) -> Tensor:
-    """(n, L + 1, 2D) of every sentence to (L + 1, B, n_steps, 2D) float32."""
-    _, n_layers, dim = blocks[0].shape
-    padded = torch.zeros(n_layers, len(blocks), n_steps, dim)
-    for b, block in enumerate(blocks):
-        padded[:, b, : len(block)] = block.transpose(0, 1)
-    return padded
 
 
 @contextmanager

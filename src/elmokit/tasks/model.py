@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.nn.device import find_device
 from elmokit.tasks import folder as files
 from elmokit.tasks.bilm import TaskBilm, load_bilm
 from elmokit.tasks.inputs import TextInputs, WordTable
@@ -33,36 +34,41 @@ class TaskModel:
 
     def __init__(
         self, task: Task[Any, Any], settings: FitSettings, labels: dict[str, list[str]], words: Words,
-        table: WordTable | None, bilm: TaskBilm | None,
+        table: WordTable | None, bilm: TaskBilm | None, device: torch.device,
     ) -> None:  # fmt: skip
-        """A new network; its first weights come from torch's generator."""
+        """A new network; its first weights come from torch's generator of the CPU, whatever the device."""
         self.task, self.settings, self.labels, self.words, self.bilm = task, settings, labels, words, bilm
+        self.device = device
         inputs = TextInputs(settings=settings, words=table, elmo=bilm.source() if bilm else None)
         if not inputs.input_dim:
             raise ConfigError("--no-elmo: expected word vectors, characters or ELMo as input, found none of them")
-        self.network: TaskNetwork = task.network(inputs, settings, labels)
-        self.network.eval()
+        self.network: TaskNetwork = task.network(inputs, settings, labels).to(device).eval()
 
     @classmethod
     def begin(
-        cls, task: Task[Any, Any], settings: FitSettings, train: Sequence[Any], others: Sequence[Any]
-    ) -> TaskModel:
+        cls, task: Task[Any, Any], settings: FitSettings, train: Sequence[Any], others: Sequence[Any], *,
+        device: str | None = None,
+    ) -> TaskModel:  # fmt: skip
         """A model to be trained: labels from the training data, words from there and from other data."""
-        bilm = load_bilm(settings, settings.model)
+        place = find_device(device)
+        bilm = load_bilm(settings, settings.model, device=place)
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(settings.seed)
             words, table = new_words(settings, sentences_of(task, train), sentences_of(task, others))
-            return cls(task, settings, task.labels(train), words, table, bilm)
+            return cls(task, settings, task.labels(train), words, table, bilm, place)
 
     @classmethod
     def from_pretrained(
-        cls, folder: str | PathLike[str], *, model: str | None = None, task: str | None = None, complete: bool = True
-    ) -> TaskModel:
+        cls, folder: str | PathLike[str], *, model: str | None = None, task: str | None = None, complete: bool = True,
+        device: str | None = None,
+    ) -> TaskModel:  # fmt: skip
         """Load a run.
 
         model: where its biLM is now, if it was moved. task: what the run must be of. complete: whether the trained
-        weights are wanted, or, of a run that is not complete, the same network with random ones.
+        weights are wanted, or, of a run that is not complete, the same network with random ones. device: "cpu", "cuda",
+        "cuda:1", ...; by default a GPU where there is one.
         """
+        place = find_device(device)
         folder = Path(folder).expanduser()
         record = files.read_record(folder, task)
         the_task = get_task(record["task"])
@@ -70,7 +76,7 @@ class TaskModel:
         trained = complete and settings.finetune_bilm
         known = record["model"] or {}
         path = str(folder / files.BILM) if trained else model or known.get("path")
-        bilm = load_bilm(settings, path, fingerprint=None if trained else known.get("fingerprint"))
+        bilm = load_bilm(settings, path, fingerprint=None if trained else known.get("fingerprint"), device=place)
         kept = files.read_json(folder / files.WORDS)
         words = Words(kept["words"], kept["n_learnt"])
         tensors = files.read_tensors(folder / files.WEIGHTS) if complete else {}
@@ -79,7 +85,7 @@ class TaskModel:
             fixed = files.read_tensors(folder / files.VECTORS)["fixed"] if len(words.rows) > words.n_learnt else None
             table = WordTable(learnt=torch.zeros(words.n_learnt, kept["dim"]), fixed=fixed)
         with torch.random.fork_rng(devices=()):
-            found = cls(the_task, settings, files.read_json(folder / files.LABELS), words, table, bilm)
+            found = cls(the_task, settings, files.read_json(folder / files.LABELS), words, table, bilm, place)
         if complete:
             found._load(tensors, folder / files.WEIGHTS)
         return found
@@ -146,8 +152,9 @@ class TaskModel:
     def reader(self, layers: LayerSource | None) -> BatchReader:
         """What makes batches for the network."""
         return BatchReader(
-            self.task, self.settings, self.words, layers=layers, bilm=self.bilm.reader if self.bilm else None
-        )
+            self.task, self.settings, self.words, layers=layers, bilm=self.bilm.reader if self.bilm else None,
+            device=self.device,
+        )  # fmt: skip
 
     def cached_layers(
         self, cache: LayerCache, examples: Sequence[Any], progress: Progress = lambda done, total: None
@@ -173,8 +180,8 @@ class TaskModel:
 
 
 def sentences_of(task: Task[Any, Any], examples: Iterable[Any]) -> list[Sequence[str]]:
-    """All token sequences of some examples."""
-    return [tokens for example in examples for tokens in task.texts(example)]
+    """All that the biLM reads of some examples."""
+    return [sentence for example in examples for text in task.sentences(example) for sentence in text]
 
 
 def warn_of_labels(task: Task[Any, Any], known: dict[str, list[str]], examples: Sequence[Any], where: str) -> None:

@@ -19,8 +19,7 @@ from elmokit.tasks.inputs import TextInputs
 from elmokit.tasks.settings import FitSettings, option
 from elmokit.tasks.tags import Span, decode, detect, encode, split
 from elmokit.tasks.task import Task, TaskBatch, TaskNetwork, log
-from elmokit.text.sentences import split_sentences
-from elmokit.text.tokenizer import words
+from elmokit.text.tokenizer import words_by_sentence
 
 ODD = 0.01  # share of sentences with tags that break their scheme, past which a user should know
 COLOURS = {"PER": "green", "LOC": "blue", "ORG": "magenta", "MISC": "yellow"}  # on a terminal; others are cyan
@@ -104,12 +103,10 @@ class Ner(Task[Sentence, NerSettings]):
 
     def parse(self, text: str) -> list[Sentence]:
         """The sentences of a line of text."""
-        sentences = []
-        for start, end in split_sentences(text):
-            tokens = words(text[start:end])
-            offsets = tuple((start + token.start, start + token.end) for token in tokens)
-            sentences.append(Sentence(tuple(token.text for token in tokens), None, text, offsets))
-        return sentences
+        return [
+            Sentence(tuple(token.text for token in tokens), None, text, tuple((t.start, t.end) for t in tokens))
+            for tokens in words_by_sentence(text)
+        ]
 
     def to_json(self, example: Sentence, prediction: list[Entity]) -> dict[str, Any]:
         """{"tokens": [...], "entities": [{"text", "label", "start", "end", "score"}, ...]}; of raw text, "offsets" too.
@@ -157,10 +154,10 @@ class Tagger(TaskNetwork):
     def loss(self, batch: TaskBatch[Sentence]) -> Tensor:
         """() mean negative log-likelihood of a sentence's tags."""
         [text] = batch.texts
-        labels = torch.zeros(text.mask.shape, dtype=torch.long)
+        labels = torch.zeros_like(text.mask, dtype=torch.long)
         for b, example in enumerate(batch.examples):
             tags = encode(example.entities or (), len(example.tokens), "BIOES")
-            labels[b, : len(tags)] = torch.tensor([self._number[tag] for tag in tags])
+            labels[b, : len(tags)] = torch.tensor([self._number[tag] for tag in tags], device=labels.device)
         likelihood: Tensor = self.crf(self._emissions(batch), labels, text.mask)
         return -likelihood.mean()
 

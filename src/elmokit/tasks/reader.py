@@ -11,12 +11,14 @@ from torch import Tensor
 
 from elmokit.embed.words import WordReader
 from elmokit.nn.padded import TokenIds
-from elmokit.tasks.inputs import PADDING, TextBatch
+from elmokit.tasks.inputs import PADDING, SentenceIds, TextBatch
 from elmokit.tasks.layer_cache import LayerSource
 from elmokit.tasks.settings import InputSettings
 from elmokit.tasks.task import Task, TaskBatch
 from elmokit.tasks.words import Words
 from elmokit.text.characters import ByteCharacters
+
+Text = Sequence[Sequence[str]]  # sentences of tokens
 
 _CHARACTERS = ByteCharacters(50)
 
@@ -26,25 +28,25 @@ class BatchReader:
 
     def __init__(
         self, task: Task[Any, Any], settings: InputSettings, words: Words, *, layers: LayerSource | None = None,
-        bilm: WordReader | None = None,
+        bilm: WordReader | None = None, device: torch.device | str = "cpu",
     ) -> None:  # fmt: skip
-        """layers: of a frozen biLM; bilm: what reads tokens for one that is trained."""
+        """layers: of a frozen biLM; bilm: what reads tokens for one that is trained; device: where batches go."""
         self._task, self._settings, self._words, self._layers, self._bilm = task, settings, words, layers, bilm
+        self._device = device
 
     def batch(self, examples: Sequence[Any]) -> TaskBatch[Any]:
         """The tensors of some examples."""
-        texts = [self._task.texts(example) for example in examples]
+        texts = [self._task.sentences(example) for example in examples]
         if self._task.n_texts is None:
-            columns: list[Sequence[Sequence[str]]] = [[tokens for sequences in texts for tokens in sequences]]
+            columns: list[Sequence[Text]] = [[text for of_one in texts for text in of_one]]
         else:
-            columns = [[sequences[k] for sequences in texts] for k in range(self._task.n_texts)]
-        return TaskBatch(list(examples), [self._read(column) for column in columns])
+            columns = [[of_one[k] for of_one in texts] for k in range(self._task.n_texts)]
+        return TaskBatch(list(examples), [self._read(column).to(self._device) for column in columns])
 
-    def _read(self, sequences: Sequence[Sequence[str]]) -> TextBatch:
-        lengths = torch.tensor([len(tokens) for tokens in sequences])
-        n_steps = max(1, int(lengths.max()))
-        mask = torch.arange(n_steps) < lengths.unsqueeze(1)  # (B, T)
-        tokens = [token for sequence in sequences for token in sequence]
+    def _read(self, texts: Sequence[Text]) -> TextBatch:
+        sentences = [sentence for text in texts for sentence in text]
+        tokens = [token for sentence in sentences for token in sentence]
+        mask = _mask([sum(map(len, text)) for text in texts])  # (B, T)
         rows = torch.full(mask.shape, PADDING)
         rows[mask] = torch.tensor([self._words.row(token) for token in tokens], dtype=torch.long)
         characters, character_rows = (
@@ -52,8 +54,8 @@ class BatchReader:
         )
         return TextBatch(
             mask=mask, words=rows, characters=characters, character_rows=character_rows,
-            layers=self._layers.batch(sequences, n_steps) if self._layers is not None else None,
-            ids=self._ids(tokens, mask) if self._bilm is not None else None,
+            layers=_grid(self._layers.rows(sentences), mask) if self._layers is not None else None,
+            sentences=self._ids(tokens, _mask([*map(len, sentences)])) if self._bilm is not None else None,
         )  # fmt: skip
 
     def _characters(self, tokens: Sequence[str], mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -65,8 +67,8 @@ class BatchReader:
         longest = int(np.count_nonzero(ids != ids[:, -1:], axis=1).max(initial=0)) + self._settings.character_width
         return torch.from_numpy(ids[:, :longest].copy()), which
 
-    def _ids(self, tokens: list[str], mask: Tensor) -> TokenIds:
-        """What the biLM reads: (B, T, M) and (B, T), as far as it has that input."""
+    def _ids(self, tokens: list[str], mask: Tensor) -> SentenceIds:
+        """What the biLM reads, as far as it has that input; mask: (S, W) of the sentences."""
         assert self._bilm is not None
         found = self._bilm(tokens)
         padded = []
@@ -75,4 +77,16 @@ class BatchReader:
                 grid = ids.new_zeros(*mask.shape, *ids.shape[1:])
                 grid[mask] = ids
             padded.append(grid if ids is not None else None)
-        return TokenIds(*padded)
+        return SentenceIds(TokenIds(*padded), mask)
+
+
+def _mask(lengths: Sequence[int]) -> Tensor:
+    """(B, T) true at tokens, T at least 1."""
+    return torch.arange(max(1, *lengths)) < torch.tensor(lengths).unsqueeze(1)
+
+
+def _grid(rows: Tensor, mask: Tensor) -> Tensor:
+    """Layers of the tokens one after another, (N, L + 1, 2D), to (L + 1, B, T, 2D) float32, zero at padding."""
+    grid = torch.zeros(mask.numel(), *rows.shape[1:])  # by token, as the rows are: all its layers are copied at once
+    grid[mask.flatten()] = rows.float()
+    return grid.view(*mask.shape, *rows.shape[1:]).movedim(2, 0)

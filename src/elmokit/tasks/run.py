@@ -19,6 +19,7 @@ from elmokit.tasks.fit import Epoch, FitState, Step, fit
 from elmokit.tasks.layer_cache import LayerCache, LayerSource, Progress
 from elmokit.tasks.model import TaskModel, warn_of_labels
 from elmokit.tasks.settings import FitSettings, flag, from_json
+from elmokit.tasks.subset import subset
 from elmokit.tasks.task import Task
 from elmokit.training import checkpoint
 from elmokit.training.metrics import Metrics
@@ -120,20 +121,21 @@ class Run:
 
 def open_run(
     task: Task[Any, Any], given: Mapping[str, Any], data: Data, folder: Path, *, resume: bool = False,
-    overwrite: bool = False, cache: LayerCache | None = None, command: str = "",
+    overwrite: bool = False, device: str | None = None, cache: LayerCache | None = None, command: str = "",
     progress: Progress = lambda done, total: None,
 ) -> Run:  # fmt: skip
     """Begin a run in a folder, or take it up.
 
     given: hyper-parameters that the user asked for; the others have the task's defaults. With `resume`, where there is
-    a run already, what it was made with counts, and anything else that was given is an error.
+    a run already, what it was made with counts, and anything else that was given is an error. device: "cpu", "cuda",
+    "cuda:1", ...; by default a GPU where there is one.
     """
     is_old = resume and (folder / files.SETTINGS).exists()
     if is_old:
         record = files.read_record(folder, task.name)
         settings, data = _resumed(task, record, given, data, folder)
     else:
-        make_room(folder, task.name, overwrite=overwrite)
+        require_room(folder, task.name, overwrite=overwrite)
         settings = task.settings(**given)
         if not data.train:
             raise ConfigError("--train: expected a file of training data, found none")
@@ -141,12 +143,14 @@ def open_run(
     examples = task.training_examples(train, settings)
     kept, faults = checkpoint.latest(folder / files.CHECKPOINTS) if is_old else (None, [])
     if is_old and (kept is not None or (folder / files.RESULTS).exists()):
-        model = TaskModel.from_pretrained(folder, complete=kept is None)
+        model = TaskModel.from_pretrained(folder, complete=kept is None, device=device)
     else:
-        model = TaskModel.begin(task, settings, train, [*dev, *test])
+        model = TaskModel.begin(task, settings, train, [*dev, *test], device=device)
+        _clear(folder)  # now that nothing is missing for the new run
         folder.mkdir(parents=True, exist_ok=True)
-        model.save_words(folder)
+        # first of all files: whatever may interrupt the others, the folder is then known as that of a run
         files.write_json(folder / files.SETTINGS, _record(model, data, command, (examples, dev, test)))
+        model.save_words(folder)
     model.settings = settings
     for name, part in (("dev", dev), ("test", test)):
         if part:
@@ -160,19 +164,25 @@ def open_run(
     return Run(folder, model, state, examples, dev, test, layers, faults)
 
 
-def make_room(folder: Path, task: str, *, overwrite: bool) -> None:
-    """See that a folder can take a new run: there is none, or with `overwrite` an old run of the task, which goes."""
+def require_room(folder: Path, task: str, *, overwrite: bool) -> None:
+    """See that a folder can take a new run: there is none, or with `overwrite` an old run of the task."""
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder}: expected a folder or nothing, found a file; choose another name")
-    found = [path for path in folder.iterdir() if path.name != LOCK] if folder.exists() else []
-    if not found:
+    if not _content(folder):
         return
     if not (folder / files.SETTINGS).is_file():
         raise OutputError(f"{folder}: expected an empty folder or none, found other files; choose another name")
     files.read_record(folder, task)
     if not overwrite:
         raise OutputError(f"{folder}: has a run already; go on with --resume, or replace it with --overwrite")
-    for path in found:
+
+
+def _content(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.name != LOCK] if folder.exists() else []
+
+
+def _clear(folder: Path) -> None:
+    for path in _content(folder):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
@@ -225,7 +235,7 @@ def _read(task: Task[Any, Any], settings: FitSettings, data: Data) -> tuple[list
         train, dev = task.hold_out(train, settings)
         if not train or not dev:
             raise InputError(f"--dev: expected a file, or enough training data to hold some out, found {len(train)}")
-    return train, dev, test
+    return subset(train, settings.train_fraction, settings.seed), dev, test
 
 
 def _record(model: TaskModel, data: Data, command: str, parts: Sequence[list[Any]]) -> dict[str, Any]:
@@ -238,7 +248,7 @@ def _record(model: TaskModel, data: Data, command: str, parts: Sequence[list[Any
             "elmokit": elmokit.__version__, "python": platform.python_version(), "torch": torch.__version__,
             "numpy": np.__version__,
         },
-        "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} thread(s)",
+        "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} thread(s), {model.device}",
         "data": data.record(),
         "examples": dict(zip(("train", "dev", "test"), map(len, parts), strict=True)),
         "model": model.bilm.record() if model.bilm else None,

@@ -16,12 +16,14 @@ Optimiser = Literal["adam", "adadelta"]
 Decay = Literal["none", "plateau", "linear"]
 
 
-def option(default: Any, help: str, *, minimum: float | None = None, below: float | None = None) -> Any:
+def option(
+    default: Any, help: str, *, minimum: float | None = None, below: float | None = None, maximum: float | None = None
+) -> Any:
     """A field of a task's settings: its default, what `--help` says of it, and the values that it may have.
 
     A subclass gives a field another default by `name: type = value`; help and limits are inherited.
     """
-    return field(default=default, metadata={"help": help, "minimum": minimum, "below": below})
+    return field(default=default, metadata={"help": help, "minimum": minimum, "below": below, "maximum": maximum})
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,9 @@ class FitSettings(InputSettings):
     decay_patience: int = option(3, "With --decay plateau: epochs without a better score before that.", minimum=1)
     clip: float = option(5.0, "Longest gradient.", minimum=0)
     dropout: float = option(0.5, "Share of numbers dropped in the network.", minimum=0, below=1)
+    train_fraction: float = option(
+        1.0, "Share of the training data that is used: a random part, which --seed decides.", minimum=0, maximum=1
+    )
     hold_out: float = option(0.1, "Without --dev: share of the training data to validate on.", minimum=0, below=1)
     seed: int = option(0, "Of all random numbers.", minimum=0)
 
@@ -90,11 +95,13 @@ def check(settings: InputSettings) -> None:
             number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
             _require(number, name, "a number", value)
             _require(base_of(kind) is float or isinstance(value, int), name, "an integer", value)
-            minimum, below = (described(type(settings), name)[key] for key in ("minimum", "below"))
+            minimum, below, maximum = (described(type(settings), name)[key] for key in ("minimum", "below", "maximum"))
             if minimum is not None:
                 _require(value >= minimum, name, f"at least {minimum:g}", value)
             if below is not None:
                 _require(value < below, name, f"less than {below:g}", value)
+            if maximum is not None:
+                _require(value <= maximum, name, f"at most {maximum:g}", value)
         else:
             _require(isinstance(value, base_of(kind)), name, f"a {base_of(kind).__name__}", value)
 
@@ -105,7 +112,7 @@ def described(cls: type, name: str) -> Mapping[str, Any]:
         found: Field[Any] | None = parent.__dict__.get("__dataclass_fields__", {}).get(name)
         if found is not None and found.metadata:
             return found.metadata
-    return {"help": "", "minimum": None, "below": None}
+    return {"help": "", "minimum": None, "below": None, "maximum": None}
 
 
 def default_of(item: Field[Any]) -> Any:

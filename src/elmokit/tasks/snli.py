@@ -66,8 +66,8 @@ class Snli(Task[Pair, SnliSettings]):
         """JSON lines with sentence1, sentence2 and gold_label, or tab-separated columns under a header line.
 
         The header names the columns: gold_label, sentence1 and sentence2 among others, as SNLI's own tables have them,
-        or SICK's sentence_A, sentence_B and entailment_judgment. Text is tokenised. Pairs with the label `-`, on which
-        the annotators did not agree, are left out, and their number is logged.
+        or SICK's sentence_A, sentence_B and entailment_judgment (or entailment_label). Text is tokenised. Pairs with
+        the label `-`, on which the annotators did not agree, are left out, and their number is logged.
         """
         pairs: list[Pair] = []
         left_out = 0
@@ -150,7 +150,8 @@ class Fields(NamedTuple):
 
 FORMATS = (
     Fields("sentence1", "sentence2", "gold_label"),  # SNLI and MultiNLI
-    Fields("sentence_A", "sentence_B", "entailment_judgment"),  # SICK
+    Fields("sentence_A", "sentence_B", "entailment_judgment"),  # SICK, as SemEval-2014 had it
+    Fields("sentence_A", "sentence_B", "entailment_label"),  # SICK whole
 )
 
 

@@ -19,6 +19,15 @@ TASKS = {
     "coref": "elmokit.tasks.coref.task:Coref",
 }
 
+ABOUT = {
+    "ner": "Named entities: spans of tokens and their types.",
+    "sst": "Sentiment of a sentence.",
+    "snli": "Whether one sentence follows from another.",
+    "squad": "Answers to questions about a passage.",
+    "srl": "Who did what to whom: predicates and their arguments.",
+    "coref": "Which mentions in a document are of the same thing.",
+}
+
 
 def get_task(name: str) -> Task[Any, Any]:
     """A task by its name."""

@@ -68,6 +68,13 @@ class Task(ABC, Generic[Example, Settings]):
     def texts(self, example: Example) -> Sequence[Sequence[str]]:
         """The token sequences of an example."""
 
+    def sentences(self, example: Example) -> Sequence[Sequence[Sequence[str]]]:
+        """The sentences of each text, which together are its tokens: the biLM reads one at a time. By default the text.
+
+        A text that is one sequence to the task's network, as a passage is, may be many sentences to the biLM.
+        """
+        return [[tokens] for tokens in self.texts(example)]
+
     @abstractmethod
     def labels(self, examples: Sequence[Example]) -> dict[str, list[str]]:
         """What must be known before the network is built, from the training data; sorted, so that it is repeatable."""

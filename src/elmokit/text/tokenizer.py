@@ -93,6 +93,14 @@ def words(text: str) -> list[Token]:
     return tokens if text.isascii() else [Token(plain(token.text), token.start, token.end) for token in tokens]
 
 
+def words_by_sentence(text: str) -> list[list[Token]]:
+    """The words of every sentence of a text; their places are those in the whole text."""
+    return [
+        [Token(token.text, start + token.start, start + token.end) for token in words(text[start:end])]
+        for start, end in split_sentences(text)
+    ]
+
+
 def _parts(word: str, start: int) -> list[Token]:
     """A word, with its clitics split off from the right: `could n't 've`."""
     cuts = [len(word)]  # from right to left

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from elmokit.nn.padded import TokenIds
 from elmokit.tasks.coref.antecedents import Antecedents, AntecedentScorer, antecedent_loss
 from elmokit.tasks.coref.document import NO_SPEAKER, Document, Span
 from elmokit.tasks.coref.settings import CorefSettings
 from elmokit.tasks.coref.spans import SpanScorer, best_spans, mention_loss
 from elmokit.tasks.encoder import BiLstm
-from elmokit.tasks.inputs import TextBatch, TextInputs
+from elmokit.tasks.inputs import SentenceIds, TextBatch, TextInputs
 from elmokit.tasks.task import TaskBatch, TaskNetwork
 
 
@@ -163,14 +162,14 @@ def _rows(text: TextBatch, rows: slice) -> TextBatch:
         return text
     n_tokens = int(text.lengths[rows].max())
     part = (rows, slice(n_tokens))
-    ids = text.ids
+    ids = text.sentences  # the same as the texts
     return replace(
         text,
         mask=text.mask[part],
         words=text.words[part],
         character_rows=None if text.character_rows is None else text.character_rows[part],
         layers=None if text.layers is None else text.layers[:, rows, :n_tokens],
-        ids=None if ids is None else TokenIds(*(x if x is None else x[part] for x in (ids.characters, ids.words))),
+        sentences=None if ids is None else SentenceIds(ids.ids.map(lambda x: x[part]), ids.mask[part]),
     )
 
 

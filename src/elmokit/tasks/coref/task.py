@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 from rich.text import Text
 
+from elmokit.errors import InputError
 from elmokit.tasks.coref.document import Document, read_documents
 from elmokit.tasks.coref.metric import coref_scores
 from elmokit.tasks.coref.network import CorefNetwork, CorefPrediction
 from elmokit.tasks.coref.settings import CorefSettings
 from elmokit.tasks.inputs import TextInputs
 from elmokit.tasks.task import Task
-from elmokit.text.tokenizer import split_sentences, words
+from elmokit.text.tokenizer import words_by_sentence
 
 _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
@@ -45,16 +46,16 @@ class Coref(Task[Document, CorefSettings]):
 
     def score(self, examples: Sequence[Document], predictions: Sequence[CorefPrediction]) -> dict[str, float]:
         """F1 by MUC, B-cubed and CEAF-phi4, and their average."""
+        if not any(document.clusters for document in examples):
+            raise InputError(f"score: expected coreference in the last column, found none in {len(examples)} documents")
         pairs = zip(examples, predictions, strict=True)
         return coref_scores((document.clusters, prediction.spans) for document, prediction in pairs)
 
     def parse(self, text: str) -> list[Document]:
         """A line of raw text is a document, in which sentences are found; a blank line is none."""
-        sentences, offsets = [], []
-        for start, end in split_sentences(text):
-            tokens = words(text[start:end])
-            sentences.append([token.text for token in tokens])
-            offsets += [(start + token.start, start + token.end) for token in tokens]
+        found = words_by_sentence(text)
+        sentences = [[token.text for token in sentence] for sentence in found]
+        offsets = [(token.start, token.end) for sentence in found for token in sentence]
         return [Document(sentences, text=text, offsets=offsets)] if sentences else []
 
     def to_json(self, example: Document, prediction: CorefPrediction) -> dict[str, Any]:

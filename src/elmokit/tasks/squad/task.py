@@ -59,6 +59,10 @@ class Squad(Task[Question, SquadSettings]):
         """The passage and the question."""
         return [example.passage.tokens, example.tokens]
 
+    def sentences(self, example: Question) -> Sequence[Sequence[Sequence[str]]]:
+        """Those of the passage; and the question, as one."""
+        return [example.passage.sentences, [example.tokens]]
+
     def labels(self, examples: Sequence[Question]) -> dict[str, list[str]]:
         """None: every passage has its own words to choose from."""
         return {}
@@ -71,7 +75,7 @@ class Squad(Task[Question, SquadSettings]):
 
     def size(self, example: Question) -> int:
         """Tokens of the passage: nearly all of the work."""
-        return len(example.passage.tokens)
+        return len(example.passage.offsets)
 
     def training_examples(self, examples: list[Question], settings: SquadSettings) -> list[Question]:
         """Those with an answer in the passage, long passages cut around it; the number of others is logged."""

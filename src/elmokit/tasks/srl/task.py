@@ -16,7 +16,7 @@ from elmokit.tasks.srl.network import SrlNetwork
 from elmokit.tasks.srl.reader import read_propositions
 from elmokit.tasks.srl.score import score_roles
 from elmokit.tasks.task import Task
-from elmokit.text.tokenizer import split_sentences, words
+from elmokit.text.tokenizer import words_by_sentence
 
 _COLOURS = {"ARG0": "green", "ARG1": "cyan", "ARG2": "magenta", "ARG3": "blue", "ARG4": "blue", "ARG5": "blue"}
 _MODIFIER = "yellow"
@@ -82,8 +82,7 @@ class Srl(Task[Sentence, SrlSettings]):
 
     def parse(self, text: str) -> list[Sentence]:
         """The sentences of a line of raw text, their predicates to be found."""
-        tokenised = (tuple(token.text for token in words(text[start:end])) for start, end in split_sentences(text))
-        return [Sentence(tokens) for tokens in tokenised if tokens]
+        return [Sentence(tuple(token.text for token in tokens)) for tokens in words_by_sentence(text)]
 
     def to_json(self, example: Sentence, prediction: Roles) -> dict[str, Any]:
         """The tokens, and the arguments of every predicate: tokens `start` to `end - 1`."""

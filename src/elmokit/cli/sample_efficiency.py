@@ -1,0 +1,110 @@
+"""`elmo sample-efficiency`: how much training data, and how many epochs, ELMo saves a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elmokit.cli import training
+from elmokit.cli.study import Folder, Seeds, StudyGroup, make_study, numbers_of, print_table, seeds_of, study_command
+from elmokit.cli.task_options import CacheFolder, CacheLimit, DevFile, TestFile, TrainFiles, data_files, given_settings
+from elmokit.tasks.table import get_task
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from elmokit.analysis.results import Results
+    from elmokit.analysis.study import Outcome
+
+PICTURE = "curve.png"
+Fractions = Annotated[str, typer.Option(metavar="X,X", help="Parts of the training data, above 0 and up to 1.")]
+
+
+def _command(name: str) -> Any:
+    from elmokit.analysis.sample_efficiency import VARIED
+
+    chosen = get_task(name)
+
+    def sample_efficiency(
+        output: Folder,
+        train: TrainFiles = None,
+        dev: DevFile = None,
+        test: TestFile = None,
+        fractions: Fractions = "0.001,0.01,0.1,1",
+        seeds: Seeds = "0",
+        device: training.Device = None,
+        cache_dir: CacheFolder = None,
+        cache_limit: CacheLimit = 20,
+        threads: training.Threads = None,
+        quiet: training.Quiet = False,
+        **values: Any,
+    ) -> None:
+        from elmokit.analysis.plots import require_drawing, save_picture
+        from elmokit.analysis.sample_efficiency import curve, numbers, variants
+        from elmokit.analysis.study import Study
+
+        expected = "numbers above 0 and up to 1, as 0.001,0.01,0.1,1"
+        parts: list[float] = numbers_of(fractions, "--fractions", float, expected, lambda part: 0 < part <= 1)
+        require_drawing()
+        folder = output.expanduser()
+        study = Study(
+            chosen, given_settings(values), data_files(train, dev, test), folder, variants(parts), seeds_of(seeds)
+        )
+
+        def summarise(outcomes: Mapping[str, list[Outcome]]) -> Results:
+            return study.results("sample-efficiency", numbers(parts, outcomes), outcomes)
+
+        results = make_study(
+            study, summarise, device=device, cache_dir=cache_dir, cache_limit=cache_limit, threads=threads, quiet=quiet
+        )
+        save_picture(curve(results.numbers), folder / PICTURE)
+        print_table(_table(results.numbers))
+
+    return study_command(
+        sample_efficiency,
+        chosen,
+        behind="seeds",
+        varied=VARIED,
+        help=f"""Train the task on parts of the training data, without ELMo and with it:
+
+        \b
+        elmo sample-efficiency {name} --train train.txt --dev dev.txt --test test.txt -o less-{name} --fractions 0.1,1
+
+        Figure 1 of the paper. A smaller part is contained in a larger one. "As good after" is the first epoch of ELMo
+        whose dev score is at least the baseline's best, with the updates until then. The folder gets results.json and
+        {PICTURE}. Each run is one of `elmo task {name} train`, with the settings that are given here. After an
+        interruption the same command goes on.
+        """,
+    )
+
+
+class _Efficiencies(StudyGroup):
+    def task_command(self, task: str) -> Any:
+        return _command(task)
+
+
+sample_efficiency = typer.Typer(cls=_Efficiencies, no_args_is_help=True, rich_markup_mode=None)
+
+
+@sample_efficiency.callback()
+def _sample_efficiency() -> None:
+    """Train one task on less and less data, with ELMo and without (Figure 1 of the paper), for example:
+
+    elmo sample-efficiency snli --train train.jsonl --dev dev.jsonl --test test.jsonl -o less-snli
+    """
+
+
+def _table(facts: Mapping[str, Any]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from elmokit.analysis.sample_efficiency import COLUMNS, rows
+
+    table = Table(*COLUMNS, box=box.SIMPLE_HEAD)
+    for column in table.columns:
+        column.justify = "right"
+    for row in rows(facts):
+        table.add_row(*row)
+    return table

@@ -1,0 +1,115 @@
+"""What `elmo ablate` and `elmo sample-efficiency` have in common: a command a task, many runs, one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from elmokit.cli.task_options import layer_cache, make_run, set_threads, with_settings
+from elmokit.tasks.table import ABOUT, TASKS
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from elmokit.analysis.results import Results
+    from elmokit.analysis.study import Outcome, Study
+    from elmokit.tasks.task import Task
+
+Folder = Annotated[
+    Path, typer.Option("-o", "--output", metavar="FOLDER", help="For the runs, a folder each, and for results.json.")
+]
+Seeds = Annotated[str, typer.Option(metavar="N,N", help="Train everything once with each of these.")]
+
+
+class StudyGroup(TyperGroup):
+    """A command a task, made when it is asked for: its flags need the task's settings, and torch with them."""
+
+    def task_command(self, task: str) -> Any:
+        """The command of one task; each study has its own."""
+        raise NotImplementedError
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The tasks."""
+        return list(TASKS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of one task, if there is such a one."""
+        return self.task_command(cmd_name) if cmd_name in TASKS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list of tasks in `--help`, for which no command need be made."""
+        with formatter.section("Tasks"):
+            formatter.write_dl(list(ABOUT.items()))
+
+
+def study_command(
+    function: Callable[..., None], task: Task[Any, Any], *, behind: str, varied: Collection[str], help: str
+) -> Any:
+    """A function as the command of a task, with flags for its settings, but for those that the study varies."""
+    with_settings(function, task.settings, behind=behind, but=varied)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name=task.name, help=help)(function)
+    return get_command(app)
+
+
+def make_study(
+    study: Study, summarise: Callable[[Mapping[str, list[Outcome]]], Results], *, device: str | None,
+    cache_dir: Path | None, cache_limit: float, threads: int | None, quiet: bool,
+) -> Results:  # fmt: skip
+    """Make the runs that are not complete, and write what all of them came to."""
+    from dataclasses import asdict
+
+    from elmokit.analysis.results import write_results
+    from elmokit.analysis.study import RESULTS
+    from elmokit.weights.lock import locked
+
+    set_threads(threads)
+    cache = layer_cache(cache_dir, cache_limit)
+    with locked(study.folder):
+        study.check()
+        complete = [run for run in study.runs if run.is_complete]
+        if complete and not quiet:
+            typer.echo(f"{study.folder}: {len(complete)} of {len(study.runs)} runs are complete already", err=True)
+        for number, run in enumerate(study.runs, start=1):
+            if run.is_complete:
+                continue
+            if not quiet:
+                typer.echo(f"run {number} of {len(study.runs)}: {run.folder.name}", err=True)
+            make_run(
+                study.task, asdict(run.settings), study.data, run.folder, resume=True, device=device, cache=cache,
+                quiet=quiet, again="the same command",
+            )  # fmt: skip
+        results = summarise(study.outcomes())
+        write_results(study.folder / RESULTS, results)
+    return results
+
+
+def numbers_of(text: str, flag: str, kind: type[int] | type[float], expected: str, holds: Callable[[Any], bool]) -> Any:
+    """The numbers of a list like 0,1,2, in order, each once."""
+    from elmokit.errors import ConfigError
+
+    try:
+        found = sorted({kind(part) for part in text.split(",")})
+        if all(map(holds, found)):
+            return found
+    except ValueError:
+        pass
+    raise ConfigError(f"{flag}: expected {expected}, found {text!r}")
+
+
+def seeds_of(text: str) -> list[int]:
+    """The seeds that `--seeds` names."""
+    seeds: list[int] = numbers_of(text, "--seeds", int, "whole numbers from 0, as 0,1,2", lambda seed: seed >= 0)
+    return seeds
+
+
+def print_table(table: Table) -> None:
+    """Print a table; in a pipe it is as wide as it needs to be."""
+    from rich.console import Console
+
+    Console(width=None if Console().is_terminal else 200).print(table)

@@ -1,0 +1,49 @@
+"""`elmo task weights`: which layers the tasks chose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def weights(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or folders of such.")],
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", metavar="OUT", help="A heat map (.png, .svg, .pdf), results (.json)."),
+    ] = None,
+) -> None:
+    """Show the learnt weights of the layers, after the softmax (Figure 2 of the paper), for example:
+
+    elmo task weights runs/snli runs/srl -o weights.png -o weights.json
+
+    A line a task and place; of runs that differ in the seed alone, the mean. Runs without ELMo, or with its top layer
+    alone, have no weights and are left out.
+    """
+    from rich import box
+    from rich.table import Table
+
+    from elmokit.analysis.layer_weights import layer_weights, weights_map
+    from elmokit.analysis.plots import check_picture, save_picture
+    from elmokit.analysis.results import Results, check_target, command_line, write_results
+    from elmokit.cli.study import print_table
+
+    for path in output or []:
+        _ = check_target(path) if path.suffix == ".json" else check_picture(path)
+    facts, model = layer_weights(folders)
+    n_layers = len(facts["rows"][0]["weights"])
+    table = Table("", *(f"layer {j}" for j in range(n_layers)), "gamma", "runs", box=box.SIMPLE_HEAD)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in facts["rows"]:
+        table.add_row(
+            row["name"], *(f"{weight:.2f}" for weight in row["weights"]), f"{row['gamma']:.2f}", str(len(row["runs"]))
+        )
+    print_table(table)
+    for path in output or []:
+        if path.suffix == ".json":
+            write_results(path, Results("weights", command_line(), model, (), facts))
+        else:
+            save_picture(weights_map(facts), path)
