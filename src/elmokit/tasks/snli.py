@@ -33,6 +33,7 @@ class SnliSettings(FitSettings):
     """ESIM as Chen et al. (2017) and the configuration of the ELMo paper have it, sized to train on two cores."""
 
     hidden: int = option(150, "Cells of both biLSTMs in each direction, and width of the other layers.", minimum=1)
+    elmo_dropout: float = 0.0  # all inputs are dropped out together
 
 
 @dataclass(frozen=True)

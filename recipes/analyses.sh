@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# What the vectors know, as docs/analyses.md reports it: `recipes/analyses.sh DATA RESULTS [MODEL]`.
+# DATA has wsd/, pos/, lm/ and vectors/; RESULTS gets the JSON files that `elmo report` reads.
+set -euo pipefail
+data=$1 results=$2
+model=(${3:+--model "$3"})
+mkdir -p "$results"
+
+elmo wsd --train "$data/wsd/semcor/semcor.data.xml.xz" --train-key "$data/wsd/semcor/semcor.gold.key.txt.xz" \
+  --eval "$data/wsd/eval" --wordnet "$data/wsd/wordnet-3.0/wordnet-3.0-dict.tar.xz" "${model[@]}" -o "$results/wsd.json"
+elmo probe --train "$data/pos/ud-ewt/en_ewt-ud-train.conllu.xz" --test "$data/pos/ud-ewt/en_ewt-ud-test.conllu.xz" \
+  --column xpos --control "${model[@]}" -o "$results/probe-ewt.json"
+elmo probe --train "$data/pos/conll2000/train.txt.gz" --test "$data/pos/conll2000/test.txt" --column 3 "${model[@]}" \
+  -o "$results/probe-chunks.json"
+elmo polysemy "${model[@]}" -o "$results/polysemy.json"
+elmo perplexity "${3:-base}" "$data/lm/heldout-test.txt.xz" -o "$results/perplexity.json"
+elmo compare "I will buy you a present" "Live in the present , not the past" --word present "${model[@]}" \
+  -o "$results/compare.json"
+
+# Neighbours of ten words with two senses, among 500,000 tokens.
+[ -e "$results/corpus.index" ] ||
+  elmo index build --corpus "$data/lm/train-00.txt.xz" --max-tokens 500000 "${model[@]}" -o "$results/corpus.index"
+while IFS='|' read -r word sense sentence; do
+  elmo neighbors --index "$results/corpus.index" "$sentence" --word "$word" --same-word "${model[@]}" \
+    --vectors "$data/vectors/glove.6B.50d.task.txt.bz2" --quiet -o "$results/neighbors-$word-$sense.json"
+done <<'QUERIES'
+play|drama|The actor forgot his lines during the play .
+play|game|Their shortstop fell but completed the play .
+present|gift|She opened the present before her birthday .
+present|now|We must enjoy the present and forget yesterday .
+bank|money|He deposited his savings in the bank yesterday .
+bank|river|Willows grow along the bank near our cottage .
+bat|animal|The bat flew out of its cave .
+bat|club|His wooden bat cracked as he hit that ball .
+spring|season|Roses bloom in early spring across our valley .
+spring|coil|Watchmakers replace the broken spring inside my clock .
+light|brightness|Sunshine filled that room with warm light all day .
+light|weight|Hikers prefer tents made of light fabric .
+match|game|Our team won the match by three goals .
+match|fire|Grandfather struck the match and lit his pipe .
+rock|music|The guitarist plays rock with his band .
+rock|stone|Geologists study rock from old volcanoes .
+season|sport|The striker scored often last season for Madrid .
+season|year|Rivers shrink when another dry season arrives .
+right|claim|Women gained the right to vote .
+right|side|Drivers turned toward the right at each corner .
+QUERIES

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# All six tasks without ELMo and with it, as docs/tasks.md reports them: `recipes/tasks.sh DATA RUNS [PATTERN]`.
+# DATA has ner/, sst/, nli/, qa/, srl/, coref/ and vectors/; RUNS gets a folder a run. Two runs at a time, one thread each.
+# What is complete is passed over and what was interrupted goes on, so the same line can be given again and again.
+# PATTERN, a regular expression, chooses among the names of the runs.
+set -euo pipefail
+data=$1 runs=$2 pattern=${3:-.}
+export OMP_NUM_THREADS=1
+mkdir -p "$runs"
+
+one() {  # NAME TASK SEED FLAGS...: without ELMo, and with it; all else is the same
+  local name=$1 task=$2 seed=$3
+  shift 3
+  echo "$task train -o $runs/$name-baseline-$seed --no-elmo --seed $seed $*"
+  echo "$task train -o $runs/$name-elmo-$seed --seed $seed $*"
+}
+
+glove="--vectors $data/vectors/glove.6B.100d.task.txt.bz2"
+ner="--train $data/ner/conll2003/eng.train.gz --dev $data/ner/conll2003/eng.testa --test $data/ner/conll2003/eng.testb"
+sst="--train $data/sst/train.txt.gz --dev $data/sst/dev.txt --test $data/sst/test.txt"
+snli="$data/nli/snli"
+snli="--train $snli/snli_train_subset.tsv.xz --dev $snli/snli_1.0_dev.jsonl.gz --test $snli/snli_1.0_test.jsonl.gz"
+squad="$data/qa/squad"
+squad="--train $squad/train-v1.1.subset44.json.gz --train $squad/train-v1.1.extra.json.gz --test $squad/dev-v1.1.json.gz"
+srl="$data/srl/ewt-propbank/ewt"
+srl="--train $srl.train.gold_conll.xz --dev $srl.dev.gold_conll.xz --test $srl.test.gold_conll.xz"
+coref="$data/coref/ontogum"
+coref="--train $coref/train.conll.xz --dev $coref/dev.conll.xz --test $coref/test.conll.xz"
+
+{
+  for seed in 0 1 2; do
+    one ner ner $seed $ner $glove
+    one sst sst $seed $sst $glove
+  done
+  one srl srl 0 $srl $glove
+  one squad squad 0 $squad $glove
+  one snli snli 0 $snli $glove
+  one coref coref 0 $coref $glove
+} | grep -E -- "-o [^ ]*/[^ /]*($pattern)" | xargs -P 2 -I{} sh -c "elmo task {} --threads 1 --quiet --resume"
