@@ -34,6 +34,8 @@ class SnliSettings(FitSettings):
 
     hidden: int = option(150, "Cells of both biLSTMs in each direction, and width of the other layers.", minimum=1)
     elmo_dropout: float = 0.0  # all inputs are dropped out together
+    epochs: int = 12
+    patience: int = 3
 
 
 @dataclass(frozen=True)

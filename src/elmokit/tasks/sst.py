@@ -37,6 +37,8 @@ class SstSettings(FitSettings):
     integrator_dropout: float = option(0.1, "Share dropped after the integrator.", minimum=0, below=1)
     output_dropout: float = option(0.25, "Share dropped before each layer of the classifier.", minimum=0, below=1)
     elmo_dropout: float = 0.0  # all inputs are dropped out together
+    epochs: int = 25
+    patience: int = 6
 
 
 class Phrase(NamedTuple):
