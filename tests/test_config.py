@@ -89,14 +89,21 @@ def test_derived_sizes() -> None:
         (changed("lstm", dim=True), "lstm.dim: expected an integer"),
         (changed("lstm", dim=float("inf")), "lstm.dim: expected an integer, found inf"),
         (changed("lstm", dim=float("nan")), "lstm.dim: expected an integer, found nan"),
+        (changed("lstm", dim=10**400), "lstm.dim: expected an integer, found 1000"),
         (changed("lstm", dim=256), "lstm.projection_dim: expected at most lstm.dim = 256"),
         (changed("lstm", n_layers=0), "lstm.n_layers"),
         (changed("lstm", cell_clip=-1), "lstm.cell_clip: expected a positive number"),
         (changed("lstm", cell_clip="3"), "lstm.cell_clip: expected a number or null"),
+        (changed("lstm", proj_clip=10**400), "lstm.proj_clip: expected a number or null"),
+        (changed("lstm", use_skip_connections="false"), "use_skip_connections: expected true or false, found 'false'"),
         (changed("char_cnn", activation="gelu"), "char_cnn.activation: expected relu or tanh, found 'gelu'"),
         (changed("char_cnn", filters=[[1]]), "char_cnn.filters"),
         (changed("char_cnn", filters=[]), "char_cnn.filters"),
+        (changed("char_cnn", filters=3), "char_cnn.filters"),
+        (changed("char_cnn", filters=[[float("inf"), 3]]), "char_cnn.filters: .* pairs of integers, found"),
+        (changed("char_cnn", filters=[[1.5, 3]]), "char_cnn.filters: .* pairs of integers, found"),
         (changed("char_cnn", max_characters_per_token=5), "at least 7"),
+        (changed("char_cnn", max_characters_per_token=10**12), "at most 4096, found 1000"),
         (changed("char_cnn", embedding=16), "expected an object under 'embedding'"),
         (PUBLISHED | {"elmokit": {"state": "cold"}}, "elmokit.state: expected reset, warm, carry, found 'cold'"),
     ],
@@ -106,7 +113,7 @@ def test_options_that_cannot_be(options: Any, message: str) -> None:
         ModelConfig.from_options(options)
 
 
-@pytest.mark.parametrize("text", ["", "{", b"\xff\xfe", "not json"])
+@pytest.mark.parametrize("text", ["", "{", b"\xff\xfe", "not json", "[" * 100_000])
 def test_text_that_is_no_json(text: str | bytes) -> None:
     with pytest.raises(ConfigError, match="expected JSON"):
         ModelConfig.from_json(text)

@@ -15,6 +15,7 @@ Alphabet = Literal["bytes", "code points"]
 
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 N_BYTE_IDS = 262  # 256 bytes, five marks, and 0 for padded tokens
+MAX_CHARACTERS = 4096  # ids per token at the most: no weight tells their number, and memory for them must be there
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class CharCnnConfig:
         )
         widest = max(width for width, _ in self.filters)
         _require(
-            self.max_characters >= max(3, widest), "char_cnn.max_characters_per_token",
-            f"at least {max(3, widest)} (the widest filter)", self.max_characters,
+            max(3, widest) <= self.max_characters <= MAX_CHARACTERS, "char_cnn.max_characters_per_token",
+            f"at least {max(3, widest)} (the widest filter), at most {MAX_CHARACTERS}", self.max_characters,
         )  # fmt: skip
         _require(
             self.alphabet in get_args(Alphabet), "char_cnn.alphabet", " or ".join(get_args(Alphabet)), self.alphabet
@@ -179,7 +180,7 @@ class ModelConfig:
                 n_layers=_integer(lstm, "lstm", "n_layers", 1),
                 cell_clip=_number(lstm, "lstm", "cell_clip"),
                 proj_clip=_number(lstm, "lstm", "proj_clip"),
-                skip_connections=bool(lstm.get("use_skip_connections", False)),
+                skip_connections=_flag(lstm, "lstm", "use_skip_connections"),
             ),
             char_cnn=char_cnn,
             n_words=words,
@@ -193,7 +194,7 @@ class ModelConfig:
         """Read the text of an `options.json`."""
         try:
             options = json.loads(text)
-        except ValueError as error:  # also undecodable bytes
+        except (ValueError, RecursionError) as error:  # also undecodable bytes
             raise ConfigError(f"options: expected JSON, found {str(text[:20])!r}... ({error})") from None
         return cls.from_options(options, n_words=n_words)
 
@@ -212,22 +213,37 @@ def _section(options: Mapping[str, Any], name: str, *, required: bool = True) ->
 
 def _integer(section: Mapping[str, Any], path: str, name: str, default: int | None) -> int:
     value = section.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not float(value).is_integer():
+    if not _is_whole(value):
         raise ConfigError(f"{path}.{name}: expected an integer, found {value!r}")
     return int(value)
+
+
+def _is_whole(value: Any) -> bool:
+    """An integer, also one that was written as 3.0, of a size that something can have."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and abs(value) < 2**53 and value == int(value)
+
+
+def _flag(section: Mapping[str, Any], path: str, name: str) -> bool:
+    value = section.get(name)
+    _require(value in (True, False, None), f"{path}.{name}", "true or false", value)
+    return bool(value)
 
 
 def _number(section: Mapping[str, Any], path: str, name: str) -> float | None:
     value = section.get(name)
     if value is None or value == 0:  # both mean "no clip"
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
         raise ConfigError(f"{path}.{name}: expected a number or null, found {value!r}")
     return float(value)
 
 
 def _filters(value: object) -> tuple[tuple[int, int], ...]:
     try:
-        return tuple((int(width), int(count)) for width, count in value)  # type: ignore[attr-defined]
+        pairs = [(width, count) for width, count in value]  # type: ignore[attr-defined]
     except (TypeError, ValueError):
-        raise ConfigError(f"char_cnn.filters: expected a list of [width, count] pairs, found {value!r}") from None
+        pairs = [(None, None)]
+    if not all(_is_whole(width) and _is_whole(count) for width, count in pairs):
+        raise ConfigError(f"char_cnn.filters: expected a list of [width, count] pairs of integers, found {value!r}")
+    return tuple((int(width), int(count)) for width, count in pairs)

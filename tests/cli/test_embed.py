@@ -5,13 +5,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +18,7 @@ import numpy as np
 import oracle
 import pyarrow.parquet as pq
 import pytest
+from full_disk import file_size_limit
 from typer.testing import CliRunner, Result
 
 import elmokit
@@ -92,16 +90,6 @@ def wait_for_chunks(process: subprocess.Popen[str], folder: Path, count: int) ->
     """Until so many chunks are there, or the process has ended."""
     while process.poll() is None and len(list(folder.glob("*.chunk"))) < count:
         time.sleep(0.002)
-
-
-@contextmanager
-def file_size_limit(size: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 # ---- what comes out

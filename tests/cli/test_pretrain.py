@@ -118,6 +118,15 @@ def test_a_shape_of_ones_own() -> None:
     assert model.config.lstm == synthetic.CONFIG.lstm and model.config.state == "reset"
 
 
+def test_long_sentences_are_cut_and_counted() -> None:
+    lengths = [len(line.split()) for line in Path("train.txt").read_text().splitlines()]
+    result = elmo(
+        "pretrain", "--train", "train.txt", "-o", "run", "--preset", "tiny", "--epochs", "1", "--max-sentence", "9"
+    )
+    assert result.exit_code == 0, result.output
+    assert f"; {sum(n > 9 for n in lengths)} long sentence(s) cut\n" in result.stderr
+
+
 # ---- going on
 
 
@@ -218,7 +227,8 @@ def test_batches_may_grow_and_no_sentence_is_lost_or_read_twice() -> None:
 def test_nothing_to_read(tmp_path: Path) -> None:
     assert "--train: expected files of text, found none" in fails("-o", "run")
     assert "--train: expected files of text, found none" in fails("-o", "run", "--resume")
-    assert "expected one text file or more" in fails("-o", "run", "--train", "missing-*.txt")
+    for missing in ("missing-*.txt", "~no-such-user/train.txt"):
+        assert "expected one text file or more" in fails("-o", "run", "--train", missing)
     Path("empty.txt").write_text("\n \n")
     assert "expected words, found none" in fails("-o", "run", "--train", "empty.txt")
     assert "dev2.txt: expected a readable text file" in fails(
@@ -235,13 +245,21 @@ def test_a_vocabulary_without_the_marks() -> None:
 
 def test_a_heldout_text_that_overlaps() -> None:
     Path("dev.txt").write_text("the unheard of\n" + Path("train.txt").read_text().splitlines(keepends=True)[3])
-    assert "dev.txt: 1 of its sentences are also in the training text" in pretrain("-o", "run", "--steps", "2").stderr
+    warning = "dev.txt: 1 of its sentences are also in the training text"
+    assert warning in pretrain("-o", "run", "--steps", "2").stderr
+    assert warning in elmo("pretrain", "-o", "run", "--resume", "--quiet").stderr
 
 
 def test_a_run_in_the_way() -> None:
     pretrain("-o", "run", "--steps", "2")
     assert "go on with --resume, or replace it with --overwrite" in fails("--train", "train.txt", "-o", "run")
-    pretrain("-o", "run", "--steps", "2", "--overwrite")
+    for command in (["pretrain"], ["finetune", "starter"]):  # nothing is lost to a slip of the pen
+        before = model_files("run")
+        result = elmo(*command, "--train", "trian.txt", "-o", "run", "--overwrite")
+        assert result.exit_code == 2 and "trian.txt: expected one text file" in result.stderr
+        assert model_files("run") == before and Path("run", "checkpoints").exists()
+    pretrain("-o", "run", "--steps", "2", "--overwrite", "--seed", "1")
+    assert model_files("run") != before
 
 
 def test_two_processes_on_one_folder() -> None:
@@ -261,8 +279,10 @@ def test_two_processes_on_one_folder() -> None:
 
 
 def test_nothing_is_left_of_a_run_that_could_not_begin() -> None:
-    fails("-o", "run", "--train", "missing.txt")
-    assert not Path("run").exists()
+    Path("words.txt").write_text("<S>\n</S>\n<UNK>\nthe\n")
+    for flags in ((), ("--vocabulary", "words.txt")):
+        fails("-o", "run", "--train", "missing.txt", *flags)
+        assert not Path("run").exists()
 
 
 def test_flags_are_checked() -> None:

@@ -45,6 +45,9 @@ def test_choice_of_layers(elmo: Elmo) -> None:
             np.testing.assert_allclose(sentence.vectors, pick(layers), atol=1e-6)
     first = next(elmo.embed(TEXT))
     np.testing.assert_allclose(first.vectors, first.layers.mean(axis=0), atol=1e-7)
+    for same, choice in ((np.int64(1), 1), (np.array([0.5, -2, 1]), (0.5, -2.0, 1.0)), (torch.ones(3), [1, 1, 1])):
+        ours, theirs = (next(elmo.embed(TEXT, layers=layers)).vectors for layers in (same, choice))  # type: ignore[arg-type]
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_sentence_vectors() -> None:
@@ -92,6 +95,14 @@ def test_half_precision_and_eight_bits(folder: Path, elmo: Elmo) -> None:
             assert 0 < error < 0.05
 
 
+def test_vectors_too_large_for_half_precision(tmp_path: Path) -> None:
+    options, weights = models.oracle.random_model(np.random.default_rng(0))
+    weights["CNN_proj/W_proj"] *= 1e6
+    elmo = Elmo.from_pretrained(models.write(tmp_path, options, weights), state="reset", dtype="float16")
+    with pytest.raises(ConfigError, match=r"float16: expected vectors below 65504, found \d.*; use float32"):
+        list(elmo.embed(TEXT))
+
+
 def test_saving_gives_the_same_model(folder: Path, elmo: Elmo, tmp_path: Path) -> None:
     elmo.save_pretrained(tmp_path / "native")  # its weights are packed by then
     again = Elmo.from_pretrained(tmp_path / "native", state="reset")
@@ -122,6 +133,15 @@ def test_a_token_of_ten_megabytes(elmo: Elmo) -> None:
     np.testing.assert_allclose(long, short, atol=1e-6)  # 50 characters count, the marks included
 
 
+def test_very_long_words_are_not_kept(elmo: Elmo) -> None:
+    """A cache counts words; of blobs without a space in them, as many would be gigabytes."""
+    before = len(elmo._engine.cache)
+    first = [sentence.layers for sentence in elmo.embed([["x" * 1000, "usual"], ["y" * 1000]])]
+    assert len(elmo._engine.cache) == before + 1
+    for again, layers in zip(elmo.embed([["x" * 1000, "usual"], ["y" * 1000]]), first, strict=True):
+        np.testing.assert_allclose(again.layers, layers, atol=1e-6)
+
+
 def test_a_sentence_of_100_000_tokens(tmp_path: Path) -> None:
     elmo = Elmo.from_pretrained(models.write_variant(tmp_path, "one layer")[0], state="reset")
     long, start = elmo.embed([["the", "cat", "sat"] * 33_334, ["the", "cat", "sat"]])
@@ -146,6 +166,12 @@ def test_nothing_to_do(elmo: Elmo) -> None:
         ({"layers": 3}, "this model has 0 to 2, found 3"),
         ({"layers": -1}, "this model has 0 to 2"),
         ({"layers": (1.0, 2.0)}, "expected 3 weights, one a layer, found 2"),
+        ({"layers": (1.0, 2.0, float("nan"))}, "layers: expected finite weights"),
+        ({"layers": 1.5}, "a number or weights, found 1.5"),
+        ({"layers": "123"}, "a number or weights, found '123'"),
+        ({"layers": ["a", "b", "c"]}, "a number or weights"),
+        ({"batch_size": "3"}, "batch_size: expected a positive integer, found '3'"),
+        ({"batch_tokens": 1.5}, "batch_tokens: expected a positive integer, found 1.5"),
         ({"batch_size": 0}, "batch_size: expected a positive integer, found 0"),
         ({"batch_tokens": -1}, "batch_tokens"),
         ({"threads": 0}, "threads"),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from elmokit import Elmo
 from elmokit.embed.engine import WARM_UP, Engine
 from elmokit.embed.words import WordReader
+from elmokit.errors import ConfigError
 
 SENTENCES = [
     ["The", "cat", "sat", "."],
@@ -92,6 +93,10 @@ def test_carried_state_can_be_taken_out_and_put_back(usual: tuple[Path, Any, Any
     continued = [sentence.layers for sentence in first.embed(SENTENCES, batch_size=3)]
     for ours, theirs in zip(second.embed(SENTENCES, batch_size=3), continued, strict=True):
         np.testing.assert_allclose(ours.layers, theirs, atol=1e-6)
+    with pytest.raises(ConfigError, match="carried_state: expected arrays of shapes"):
+        second.carried_state = (first.carried_state or [])[:-1]
+    with pytest.raises(ConfigError, match="carried_state: expected arrays of shapes"):
+        second.carried_state = [array[: 1 + k % 2] for k, array in enumerate(first.carried_state or [])]
     second.reset_state()
     fresh = Elmo.from_pretrained(usual[0], state="carry").embed(SENTENCES)
     for ours, other in zip(second.embed(SENTENCES), fresh, strict=True):

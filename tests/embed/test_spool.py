@@ -186,6 +186,15 @@ def test_other_settings_are_named(tmp_path: Path, text: Path) -> None:
     run(text, tmp_path / "out.npz", resume=True, batch_size=7)  # changes nothing but the speed
 
 
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff"])
+def test_settings_that_were_damaged(tmp_path: Path, text: Path, content: bytes) -> None:
+    cut_off(text, tmp_path / "out.npz", after=7)
+    (tmp_path / "out.npz.part" / "run.json").write_bytes(content)
+    with pytest.raises(OutputError, match=r"run\.json: expected the settings .* damaged file; use --overwrite"):
+        run(text, tmp_path / "out.npz", resume=True)
+    run(text, tmp_path / "out.npz", overwrite=True)
+
+
 def test_an_unfinished_run_asks_what_to_do(tmp_path: Path, text: Path) -> None:
     cut_off(text, tmp_path / "out.npz", after=7)
     with pytest.raises(OutputError, match=r"unfinished run left .*out\.npz\.part; use --resume, or --overwrite"):
@@ -245,6 +254,10 @@ def test_names_that_cannot_be_written(tmp_path: Path, text: Path) -> None:
     (tmp_path / "folder.npz").mkdir()
     with pytest.raises(OutputError, match=r"folder\.npz: expected the name of a file, found a folder"):
         run(text, tmp_path / "folder.npz")
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(OutputError, match=r"pipe\.npz: expected the name of a file, found a device, pipe or socket"):
+        run(text, tmp_path / "pipe.npz", overwrite=True)
+    assert (tmp_path / "pipe.npz").is_fifo()
     with pytest.raises(OutputError, match=r"expected an existing folder, found no .*nowhere"):
         run(text, tmp_path / "nowhere" / "out.npz")
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import resource
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from full_disk import file_size_limit
 
 from elmokit.embed import parquet, writers
 from elmokit.embed.record import Layout, Record
@@ -43,17 +41,6 @@ def write(path: Path, format: Format, layout: Layout, stored: list[Record], **op
         for record in stored:
             writer.write(record)
     return path
-
-
-@contextmanager
-def file_size_limit(size: int) -> Iterator[None]:
-    """No file of this process grows beyond the limit: writing fails as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -172,7 +159,7 @@ def test_an_interrupt_in_the_midst_of_hdf5_comes_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     """At the write number `at` to the file, or while the file is closed."""
-    disk_write, disk_truncate, count = writers._Hdf5File.write, writers._Hdf5File.truncate, 0
+    disk_write, disk_truncate, count = writers.Hdf5Disk.write, writers.Hdf5Disk.truncate, 0
 
     def write_interrupted(self: Any, data: memoryview) -> int:
         nonlocal count
@@ -186,8 +173,8 @@ def test_an_interrupt_in_the_midst_of_hdf5_comes_after_it(
             signal.raise_signal(signal.SIGINT)
         return disk_truncate(self, size)
 
-    monkeypatch.setattr(writers._Hdf5File, "write", write_interrupted)
-    monkeypatch.setattr(writers._Hdf5File, "truncate", truncate_interrupted)
+    monkeypatch.setattr(writers.Hdf5Disk, "write", write_interrupted)
+    monkeypatch.setattr(writers.Hdf5Disk, "truncate", truncate_interrupted)
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "a.h5", "hdf5", Layout(DIM, 3), records() * 30)
     with h5py.File(tmp_path / "a.h5") as file:  # closed as a sound file all the same

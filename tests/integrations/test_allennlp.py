@@ -6,6 +6,7 @@ import copy
 import inspect
 import json
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -495,6 +496,11 @@ def test_embed_file(model: Published, tmp_path: Path, output_format: Any) -> Non
             close(file[str(n)][...], {"all": layers, "top": layers[2], "average": layers.mean(axis=0)}[output_format])
 
 
+def interrupted(*_: Any) -> Iterator[np.ndarray]:
+    yield np.zeros((3, 2, 12), dtype=np.float32)
+    raise KeyboardInterrupt
+
+
 def test_embed_file_keys_and_errors(model: Published, tmp_path: Path) -> None:
     embedder, text, out = ElmoEmbedder(*model.files), tmp_path / "text.txt", str(tmp_path / "out.hdf5")
     text.write_text("a b\nc\n")
@@ -504,6 +510,12 @@ def test_embed_file_keys_and_errors(model: Published, tmp_path: Path) -> None:
     embedder.embed_file(text.open(), out, forget_sentences=True)
     with h5py.File(out) as file:
         assert sorted(file) == ["0", "1"]
+    with pytest.MonkeyPatch.context() as patch, text.open() as file, pytest.raises(KeyboardInterrupt):
+        patch.setattr(embedder, "embed_sentences", interrupted)
+        embedder.embed_file(file, out)
+    assert not list(tmp_path.glob(".out.hdf5*"))
+    with h5py.File(out) as file:
+        assert sorted(file) == ["0", "1"]  # the older file, whole
     with text.open() as file, pytest.raises(ConfigError, match="output_format"):
         embedder.embed_file(file, out, "middle")  # type: ignore[arg-type]
     text.write_text("a\n\na\n")

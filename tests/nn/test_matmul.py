@@ -89,3 +89,14 @@ def test_packing_a_network_changes_nothing_but_speed() -> None:
 def test_int8_cannot_be_turned_back() -> None:
     with pytest.raises(ConfigError, match="load the model again"):
         tiny().pack_("int8").unpacked_state_dict()
+    with pytest.raises(ConfigError, match="load the model again"):
+        tiny().pack_("int8").pack_("float32")  # else they would pass for exact ones
+
+
+def test_kernels_that_are_not_there_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("Didn't find engine\nCall stack: ...")
+
+    monkeypatch.setattr(torch, "quantize_per_channel", fail)
+    with pytest.raises(ConfigError, match=r"which fail here: Didn't find engine; use float32$"):
+        tiny().pack_("int8")

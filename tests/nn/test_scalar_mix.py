@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from elmokit.config import CharCnnConfig, LstmConfig, ModelConfig
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, InputError
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.elmo import ElmoEmbedding
 from elmokit.nn.packing import Packing
@@ -41,6 +41,8 @@ def test_fixed_weights_are_before_the_softmax() -> None:
     layers = torch.stack((torch.zeros(3, 2), torch.ones(3, 2)))
     torch.testing.assert_close(mix(layers), torch.full((3, 2), 0.75))
     assert not any(parameter.requires_grad for parameter in mix.parameters())
+    for same in (np.array([0.0, 1.5]), torch.tensor([0.0, 1.5])):
+        assert torch.equal(ScalarMix(n_layers=2, weights=same).scalars, torch.tensor([0.0, 1.5]))
 
 
 def test_top_only() -> None:
@@ -147,3 +149,18 @@ def test_gradients_of_the_whole_network(bilm: BiLM) -> None:
         return read_padded(bilm, TokenIds(BATCH), mask, MARKS).layers
 
     assert torch.autograd.gradcheck(run, tuple(parameters), atol=1e-5, fast_mode=True)
+
+
+def test_masks_of_any_kind(bilm: BiLM) -> None:
+    elmo = ElmoEmbedding(bilm, marks=MARKS, dropout=0.0, layer_norm=True)
+    mask = (BATCH > 0).any(-1)
+    expected = elmo(TokenIds(BATCH), mask).representations[0]
+    torch.testing.assert_close(elmo(TokenIds(BATCH), mask.long()).representations[0], expected)
+    layers = torch.randn(3, 3, 3, 6)
+    torch.testing.assert_close(elmo.mixes[0](layers, mask.long()), elmo.mixes[0](layers, mask))
+    nothing = elmo(TokenIds(torch.zeros_like(BATCH))).representations[0]  # normalised over no tokens at all
+    assert torch.equal(nothing, torch.zeros(3, 3, 6))
+    with pytest.raises(InputError, match="mask: expected each sentence's tokens first"):
+        elmo(TokenIds(BATCH.flip(1)))
+    with pytest.raises(InputError, match="mask: expected one, as this model reads no characters"):
+        elmo(TokenIds(words=torch.zeros(1, 1, dtype=torch.long)))

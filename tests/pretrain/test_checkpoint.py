@@ -27,6 +27,7 @@ from elmokit.pretrain.state import TrainingState
 from elmokit.text.lines import read_lines
 from elmokit.training import checkpoint
 from elmokit.training.checkpoint import Checkpoint
+from elmokit.training.metrics import Metrics
 
 N_STEPS = 10
 KINDS = {
@@ -139,8 +140,18 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, kept: Checkpoint, d
 def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path: Path) -> None:
     assert checkpoint.latest(tmp_path / "none") == (None, [])
     (tmp_path / "step-000000001.safetensors").write_bytes(b"")
-    with pytest.raises(FormatError, match="expected a whole checkpoint, found none"):
+    with pytest.raises(FormatError, match=r"expected a whole checkpoint, found none .*--overwrite"):
         checkpoint.latest(tmp_path)
+
+
+def test_a_checkpoint_outlives_damaged_ones_of_later_steps(tmp_path: Path, kept: Checkpoint) -> None:
+    checkpoint.write(at_step(kept, 5), tmp_path)
+    for step in (7, 9):
+        checkpoint.path_of(tmp_path, step).write_bytes(b"cut short")
+    checkpoint.write(at_step(kept, 6), tmp_path)
+    checkpoint.prune(tmp_path, None)
+    found, faults = checkpoint.latest(tmp_path)
+    assert found is not None and found.record["step"] == 6 and not faults
 
 
 def test_the_last_two_and_the_best_are_kept(tmp_path: Path, kept: Checkpoint) -> None:
@@ -170,6 +181,18 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, kept: Checkpoint
     assert [path.name for path in tmp_path.iterdir()] == ["step-000000005.safetensors"]
     found, faults = checkpoint.latest(tmp_path)
     assert found is not None and not faults
+
+
+def test_a_full_disk_leaves_the_metrics_as_they_were(tmp_path: Path) -> None:
+    lines = "".join(f'{{"kind": "step", "step": {step}}}\n' for step in range(9))
+    (tmp_path / "metrics.jsonl").write_text(lines)
+    with (
+        file_size_limit(50),
+        pytest.raises(OutputError, match=r"metrics.jsonl: cannot be written: .*make room.*--resume"),
+    ):
+        Metrics(tmp_path, 6)
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.jsonl"]
+    assert (tmp_path / "metrics.jsonl").read_text() == lines
 
 
 # ---- runs
@@ -241,10 +264,19 @@ def test_a_killed_run_goes_on_and_its_metrics_do_not_repeat(tmp_path: Path, text
 
 def test_a_resume_with_other_settings_names_them(tmp_path: Path, text: Path) -> None:
     start(tmp_path, text)
-    with pytest.raises(ConfigError, match=r"--batch-tokens 60 in the run, 70 now; --dropout 0.1 in the run, 0.2 now"):
-        resume(tmp_path, batch_tokens=70, dropout=0.2, seed=0)
+    with pytest.raises(ConfigError, match=r"--accumulate 1 in the run, 2 now; --dropout 0.1 in the run, 0.2 now"):
+        resume(tmp_path, accumulate=2, dropout=0.2, seed=0)
     assert resume(tmp_path, steps=30, heldout_every=5).state.settings.steps == 30
     assert resume(tmp_path, epochs=2.0).state.settings.steps is None
+
+
+def test_what_a_resume_has_changed_is_remembered_at_once(tmp_path: Path, text: Path) -> None:
+    """Also by a run that was killed before its next checkpoint."""
+    list(start(tmp_path, text, steps=6).go())
+    changed = resume(tmp_path, steps=9, batch_tokens=120).state
+    again = resume(tmp_path).state
+    assert (again.settings, again.position) == (changed.settings, changed.position)
+    assert (again.settings.steps, again.settings.batch_tokens, again.position.batch) == (9, 120, 3)
 
 
 def test_a_longer_run_goes_on_from_a_complete_one(tmp_path: Path, text: Path) -> None:
@@ -262,6 +294,9 @@ def test_a_run_is_not_overwritten_by_accident(tmp_path: Path, text: Path) -> Non
     for overwrite in (False, True):
         with pytest.raises(OutputError, match="found other files"):
             open_run(tmp_path / "mine", Processes(), lambda: synthetic.state(text), overwrite=overwrite)
+    with pytest.raises(OutputError, match="found other files"):
+        open_run(tmp_path / "mine", Processes(), lambda: synthetic.state(text), resume=True)
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
 
 def test_a_full_disk_ends_a_run_that_can_go_on(tmp_path: Path, text: Path) -> None:
@@ -284,12 +319,14 @@ def test_shards_that_disappear(tmp_path: Path, text: Path) -> None:
                     path.unlink()
     for path in shards[1:]:
         path.write_bytes(content[path])
-    if (kept := resume(tmp_path / "run")).state.step:
-        with pytest.raises(InputError, match="expected the 3 files"):
-            list(kept.go())
+    kept = resume(tmp_path / "run")
+    assert kept.state.step
+    with pytest.raises(InputError, match="expected the 3 files"):
+        list(kept.go())
 
 
 def test_an_empty_heldout_text_is_told_at_once(tmp_path: Path, text: Path) -> None:
     (tmp_path / "dev.txt").write_text("\n\n")
     with pytest.raises(InputError, match="expected held-out sentences, found none"):
         start(tmp_path / "run", text, tmp_path / "dev.txt")
+    assert not (tmp_path / "run").exists()

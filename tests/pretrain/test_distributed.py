@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import elmokit
 from elmokit import weights
 from elmokit.cli import app
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, ElmoError
 from elmokit.pretrain.corpus import Corpus
 from elmokit.pretrain.distributed import Processes, joined
 from elmokit.pretrain.loop import train
@@ -97,6 +97,18 @@ def test_the_environment_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         assert processes == Processes()
     with pytest.raises(ConfigError, match=r"--device: expected cpu, cuda.* found 'abacus'"), joined("abacus"):
         pass
+
+
+def test_a_process_that_loses_another_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one fails alone, at what only it reads or writes; the others hear of it from the network."""
+    for name, value in (("RANK", "1"), ("WORLD_SIZE", "2"), ("LOCAL_RANK", "1")):
+        monkeypatch.setenv(name, value)
+    for name in ("init_process_group", "destroy_process_group"):
+        monkeypatch.setattr(torch.distributed, name, lambda *_, **__: None)
+    with pytest.raises(ElmoError, match=r"^process 1: lost another one, .*Connection closed.*--resume$"), joined("cpu"):
+        raise RuntimeError("[/third_party/gloo/gloo/transport/tcp/pair.cc:525] Connection closed by peer\nmore")
+    with pytest.raises(RuntimeError, match="shapes"), joined("cpu"):
+        raise RuntimeError("shapes do not match")
 
 
 if __name__ == "__main__":  # one of the processes that torchrun starts

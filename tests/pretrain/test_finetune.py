@@ -15,12 +15,12 @@ import torch
 from elmokit import weights
 from elmokit.embed.predict import predict_next
 from elmokit.embed.words import WordReader
-from elmokit.errors import OutputError
+from elmokit.errors import ConfigError, OutputError
 from elmokit.nn.softmax import AdaptiveHead, SoftmaxHead
 from elmokit.pretrain.distributed import Processes
-from elmokit.pretrain.finetune import SOFTMAX, finetune
+from elmokit.pretrain.finetune import finetune
 from elmokit.pretrain.perplexity import perplexity
-from elmokit.pretrain.run import CHECKPOINTS, Run, open_run
+from elmokit.pretrain.run import CHECKPOINTS, SOFTMAX, Run, open_run
 from elmokit.pretrain.state import TrainingState
 from elmokit.text.lines import read_lines
 from elmokit.training import checkpoint
@@ -111,15 +111,39 @@ def test_it_goes_on_after_a_crash_in_either_run(tmp_path: Path, domain: dict[str
                     break
             if number == crash_in:
                 break
-        given = {"learning_rate": 0.02}  # all else is remembered, also by the run that has not begun yet
+        given = {}  # all is remembered, also by the run that has not begun yet
     complete(published, tmp_path / "out", {}, resume=True)
     for name in ("weights.safetensors", "softmax.safetensors"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_run_in_the_way(parent: Path, domain: dict[str, Any]) -> None:
+def test_a_run_in_the_way(tmp_path: Path, parent: Path, domain: dict[str, Any]) -> None:
+    """Also one that was interrupted while it fitted a softmax."""
+    next(finetune(str(parent), tmp_path / "out", Processes(), given={**domain, "loss": "adaptive"}))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [SOFTMAX]
     with pytest.raises(OutputError, match="has a run already"):
-        complete(parent, parent, domain)
+        complete(parent, tmp_path / "out", domain)
+    next(finetune(str(parent), tmp_path / "out", Processes(), given=domain, overwrite=True))
+    assert not (tmp_path / "out" / SOFTMAX).exists()
+
+
+def test_a_model_is_not_replaced_by_its_own_fine_tuning(parent: Path, domain: dict[str, Any]) -> None:
+    before = {path: path.stat().st_mtime_ns for path in parent.rglob("*")}
+    for name, option in ((parent, "overwrite"), (parent / "weights.safetensors", "overwrite"), (parent, "resume")):
+        with pytest.raises(ConfigError, match="expected another folder than that of the model"):
+            complete(name, parent, domain, **{option: True})
+    assert {path: path.stat().st_mtime_ns for path in parent.rglob("*")} == before
+
+
+def test_sentences_that_are_also_trained_on_are_counted_once(
+    tmp_path: Path, domain: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = models.write(tmp_path / "published", *oracle.random_model(np.random.default_rng(0)))
+    Path(domain["heldout"]).write_text("never seen\n" + Path(domain["train"][0]).read_text().splitlines()[5])
+    first, _ = complete(published, tmp_path / "out", {**domain, "steps": 1}, resume=True)
+    monkeypatch.setattr("elmokit.pretrain.run.overlap", None)  # a run that goes on knows it
+    again, _ = complete(published, tmp_path / "out", {}, resume=True)
+    assert [run.state.notes["overlap"] for run in (*first, *again)] == [1, 1, 1, 1]
 
 
 # ---- softmax in tiers

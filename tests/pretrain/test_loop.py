@@ -115,6 +115,15 @@ def test_accumulated_batches_make_the_step_of_their_union(text: Path) -> None:
     assert step.tokens == sum(share.n_tokens for share in shares)
 
 
+@pytest.mark.parametrize("loss", ["full", "sampled", "adaptive"])
+def test_bfloat16_where_it_is_asked_for(text: Path, loss: str) -> None:
+    exact, rounded = (
+        steps(synthetic.state(text, loss=loss, steps=8, precision=precision)) for precision in ("auto", "bfloat16")
+    )
+    assert rounded[0].loss != exact[0].loss and rounded[0].loss == pytest.approx(exact[0].loss, rel=0.01)
+    assert rounded[-1].loss == pytest.approx(exact[-1].loss, rel=0.02)
+
+
 def test_frozen_moves_the_softmax_alone(text: Path) -> None:
     state, before = (synthetic.state(text, frozen=True) for _ in range(2))
     steps(state)
@@ -157,6 +166,14 @@ def test_what_is_no_number_stops_before_the_update(text: Path) -> None:
     assert state.step == 2
     for name, tensor in weights(state).items():
         torch.testing.assert_close(tensor, kept[name], rtol=0, atol=0, equal_nan=True)
+
+
+def test_a_loss_beyond_all_bounds_has_an_infinite_perplexity(text: Path) -> None:
+    state = synthetic.state(text)
+    assert isinstance(state.head, SoftmaxHead)
+    state.head.bias.data[3] = 1e6
+    [step] = steps(state, 1)
+    assert step.loss > 1e5 and step.perplexity == math.inf
 
 
 def test_divergence_is_told(text: Path) -> None:

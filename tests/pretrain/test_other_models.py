@@ -18,9 +18,9 @@ from elmokit import Elmo, weights
 from elmokit.errors import ConfigError
 from elmokit.nn.softmax import assemble_head
 from elmokit.pretrain.distributed import Processes
-from elmokit.pretrain.finetune import SOFTMAX, finetune
+from elmokit.pretrain.finetune import finetune
 from elmokit.pretrain.perplexity import perplexity
-from elmokit.pretrain.run import CHECKPOINTS, Run
+from elmokit.pretrain.run import CHECKPOINTS, SOFTMAX, Run
 from elmokit.pretrain.state import TrainingState
 from elmokit.text.lines import read_lines
 from elmokit.text.vocabulary import vocabulary_of

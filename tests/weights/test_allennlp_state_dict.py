@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections import OrderedDict
 
 import numpy as np
 import oracle
 import pytest
 import torch
+from full_disk import file_size_limit
 
 from elmokit import weights
 from elmokit.errors import FormatError, OutputError
@@ -185,3 +187,22 @@ def test_truncated(legacy, tmp_path, published):
         with pytest.raises(FormatError) as error:
             weights.load(tmp_path / "a.th")
         assert "\n" not in str(error.value)
+
+
+def test_a_compressed_state_dict_is_refused_before_it_unfolds(tmp_path, published):
+    """torch.load would unpack it: a thousandfold, if it is a bomb."""
+    torch.save(state_dict(*published), tmp_path / "a.th")
+    with zipfile.ZipFile(tmp_path / "a.th") as plain, zipfile.ZipFile(tmp_path / "b.th", "w") as packed:
+        for info in plain.infolist():
+            packed.writestr(info.filename, plain.read(info), zipfile.ZIP_DEFLATED)
+    assert torch.load(tmp_path / "b.th", weights_only=True).keys() == state_dict(*published).keys()
+    with pytest.raises(FormatError, match=r"as torch.save writes it, found a compressed one"):
+        weights.load(tmp_path / "b.th")
+
+
+@pytest.mark.parametrize("limit", [500, 9000])
+def test_a_full_disk_is_one_line(limit, tmp_path, write_hdf5, published):
+    model = weights.load(write_hdf5(tmp_path / "m", *published))
+    with file_size_limit(limit), pytest.raises(OutputError, match=r"elmo.th: cannot be written; is the disk") as error:
+        allennlp.save(model, tmp_path / "new")
+    assert "\n" not in str(error.value) and [path.name for path in tmp_path.iterdir()] == ["m"]

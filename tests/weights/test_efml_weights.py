@@ -119,11 +119,16 @@ def test_a_square_projection_is_refused(tmp_path):
         ("word.dic", "das\t1\nHaus\n", "line 2"),
         ("word.dic", "a\tb\t1\n", "line 1"),
         ("word.dic", "das\t-1\n", "line 1"),
+        ("word.dic", f"das\t{'1' * 5000}\n", "line 1"),
+        (
+            "config.json", '{"encoder": {"name": "elmo"}, "token_embedder": {"name": "cnn", '
+            '"max_characters_per_token": 1e999}}', "expected a number as max_characters_per_token, found inf",
+        ),
         ("config.json", None, "expected config.json"),
         ("config.json", "[]", "expected a JSON object"),
         ("config.json", "{", "expected JSON"),
     ],
-)
+)  # fmt: skip
 def test_damaged_folders(name, content, message, tmp_path):
     folder = write(tmp_path / "de", *random_tensors())
     (folder / name).unlink()

@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import oracle
 import pytest
+from full_disk import file_size_limit
 
 from elmokit import weights
 from elmokit.errors import ConfigError, FormatError, OutputError
@@ -271,8 +272,9 @@ def test_other_precisions_become_float32(tmp_path, run, write_hdf5, published):
 )
 def test_options_that_cannot_be(change, message, tmp_path, write_hdf5, published):
     options, arrays = published
-    with pytest.raises((FormatError, ConfigError), match=message):
+    with pytest.raises((FormatError, ConfigError), match=message) as error:
         weights.load(write_hdf5(tmp_path / "m", options | change, arrays))
+    assert str(error.value).startswith(str(tmp_path / "m"))
 
 
 def test_options_without_characters_need_a_word_table(tmp_path, write_hdf5, published):
@@ -290,3 +292,33 @@ def test_a_failed_save_leaves_nothing(tmp_path, write_hdf5, published):
     with pytest.raises(OutputError, match="exists already"):
         bilm_hdf5.save(weights.load(folder), folder)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m"]
+
+
+@pytest.mark.parametrize("limit", [600, 9000, 24000])
+def test_a_full_disk_is_one_line(limit, tmp_path, write_hdf5, published):
+    """The HDF5 library, left to itself, would lose data, write tracebacks, or crash at the end of the process."""
+    model = weights.load(write_hdf5(tmp_path / "m", *published))
+    with file_size_limit(limit), pytest.raises(OutputError, match=r"new: cannot be written: File too large$"):
+        bilm_hdf5.save(model, tmp_path / "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_datasets_of_air_are_refused(tmp_path, write_hdf5, published):
+    options, arrays = published
+    del options["char_cnn"]
+    folder = write_hdf5(tmp_path / "m", options, arrays)
+    with h5py.File(folder / "weights.hdf5", "r+") as file:
+        file.create_dataset("embedding", (10**9, 6), "f4", chunks=(1024, 6))  # 24 GB of nothing
+    with pytest.raises(FormatError, match="embedding refused, as 0 bytes claim to unpack to 24000000000"):
+        weights.load(folder)
+
+
+def test_numbers_of_another_file_are_refused(tmp_path, write_hdf5, published):
+    """An HDF5 file may point at any file of the machine."""
+    folder = write_hdf5(tmp_path / "m", *published)
+    (tmp_path / "secret").write_bytes(bytes(24))
+    with h5py.File(folder / "weights.hdf5", "r+") as file:
+        del file["CNN_proj/b_proj"]
+        file.create_dataset("CNN_proj/b_proj", (6,), "f4", external=[(str(tmp_path / "secret"), 0, 24)])
+    with pytest.raises(FormatError, match="numbers of CNN_proj/b_proj in this file, found them in another; refused"):
+        weights.load(folder)

@@ -90,6 +90,11 @@ def test_addresses_are_not_fetched(address):
         weights.load(("options.json", address) if Path("options.json").exists() else (address, address))
 
 
+def test_a_home_that_nobody_has():
+    with pytest.raises(FormatError, match=r"~nobody-of-that-name/elmo: expected .*, found nothing there"):
+        weights.load("~nobody-of-that-name/elmo")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -239,6 +239,11 @@ def edit(folder, change):
             "finite numbers in forward_layers.1",
         ),
         (lambda t: t.update({"forward_layers.1.bias": torch.zeros(48, dtype=torch.int8)}), "floating-point numbers in"),
+        (lambda t: t.update({"unknown": torch.tensor(torch.nan)}), "finite numbers in unknown, found nan"),
+        (
+            lambda t: t.update({"backward_layers.2.bias": torch.zeros(48)}),
+            r"expected no backward_layers.2.bias with these options, found \(48,\); do they belong together",
+        ),
         (lambda t: t.clear(), "expected weights of 2 layers, found 0 tensors"),
     ],
 )
@@ -247,6 +252,12 @@ def test_tensors_that_do_not_fit(change, message, tmp_path, model):
     edit(tmp_path / "m", change)
     with pytest.raises(FormatError, match=message):
         weights.load(tmp_path / "m")
+
+
+def test_unknown_tensors_are_ignored(tmp_path, model):
+    weights.save(model, tmp_path / "m")
+    edit(tmp_path / "m", lambda t: t.update({"note": torch.zeros(3)}))
+    assert weights.load(tmp_path / "m").fingerprint == model.fingerprint
 
 
 @pytest.mark.parametrize("name", ["options.json", "weights.safetensors", "softmax.safetensors"])
@@ -269,6 +280,13 @@ def test_absurd_options(lstm, message, tmp_path, model):
     options["lstm"] |= lstm
     (tmp_path / "m" / "options.json").write_text(json.dumps(options))
     with pytest.raises(FormatError, match=message):
+        weights.load(tmp_path / "m")
+
+
+def test_options_that_cannot_be_name_their_file(tmp_path, model):
+    weights.save(model, tmp_path / "m")
+    (tmp_path / "m" / "options.json").write_text('{"lstm": {"dim": 0}}')
+    with pytest.raises(ConfigError, match=r"m/options.json: lstm.dim: expected a positive integer, found 0"):
         weights.load(tmp_path / "m")
 
 

@@ -156,3 +156,14 @@ def test_damaged_zips(tmp_path, write_hdf5, published):
         pass
     with pytest.raises(FormatError, match="expected a native folder"):
         weights.load(path)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damage_in_other_compressions(compression, tmp_path, write_hdf5, published):
+    folder = write_hdf5(tmp_path / "m", *published)
+    content = bytearray(zip_folder(folder, tmp_path / "m.zip", compression=compression).read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 200] = bytes(200)
+    (tmp_path / "m.zip").write_bytes(content)
+    with pytest.raises(FormatError, match=r"weights.hdf5: cannot be unpacked into"):
+        weights.load(tmp_path / "m.zip")

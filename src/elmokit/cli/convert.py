@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -43,6 +44,6 @@ def convert(
         allennlp.save(model, target, overwrite=overwrite)
     else:
         efml.save(model, target, overwrite=overwrite)
-    size = sum(file.stat().st_size for file in target.expanduser().iterdir())
+    size = sum(file.stat().st_size for file in Path(os.path.expanduser(target)).iterdir())
     lost = ", without its softmax" if model.has_softmax and to in ("allennlp", "efml") else ""
     typer.echo(f"{target}: {model.format} to {to}, {model.parameter_count:,} parameters{lost}, {size / 1e6:.1f} MB")

@@ -28,12 +28,9 @@ def finetune(
     both runs. If the held-out perplexity never falls, the result is the model as it was.
     """
     from elmokit.pretrain import finetune as room
-    from elmokit.pretrain.presets import FINETUNE
 
-    folder = output.expanduser()
+    folder = training.expanded(output)
     with training.session(folder, device, threads) as processes, training.counting(quiet=quiet) as progress:
-        if processes.is_first and not resume:
-            training.warn_of_overlap(FINETUNE.changed(**given))
         for run in room.finetune(
             model, folder, processes, given=given, notes={"command": training.command_line()},
             resume=resume, overwrite=overwrite, progress=progress,

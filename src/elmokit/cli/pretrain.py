@@ -43,7 +43,7 @@ def pretrain(
     from elmokit.pretrain.run import open_run
 
     given |= {"preset": preset, "options": training.absolute(options)}
-    folder = output.expanduser()
+    folder = training.expanded(output)
     with training.session(folder, device, threads) as processes:
         run = open_run(
             folder, processes, lambda: _begin(given, quiet=quiet), resume=resume, overwrite=overwrite, given=given
@@ -63,7 +63,6 @@ def _begin(given: dict[str, Any], *, quiet: bool) -> TrainingState:
     config = preset.config
     if settings.options is not None:
         config = ModelConfig.from_json(Path(settings.options).read_bytes())
-    training.warn_of_overlap(settings)
     with training.counting(quiet=quiet) as progress:
         state = new_state(config, settings, progress)
     state.notes["command"] = training.command_line()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import shlex
 import signal
 import sys
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from elmokit.pretrain.distributed import Processes
     from elmokit.pretrain.loop import Step
     from elmokit.pretrain.run import Look, Run
-    from elmokit.pretrain.settings import TrainingSettings
 
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder of the run and the model.")]
 Device = Annotated[
@@ -123,7 +123,12 @@ _PASSING_ON = 5.0  # seconds in which a second SIGTERM is the first again
 
 def absolute(path: str | None) -> str | None:
     """Where a path leads from anywhere: a run may be resumed from another folder."""
-    return str(Path(path).expanduser().absolute()) if path is not None else None
+    return str(expanded(path).absolute()) if path is not None else None
+
+
+def expanded(path: str | Path) -> Path:
+    """A path without its `~`; one of a user who is not there stays as it is, where that of pathlib fails."""
+    return Path(os.path.expanduser(path))
 
 
 def command_line() -> str:
@@ -152,6 +157,12 @@ def follow(run: Run, *, quiet: bool) -> None:
     first = run.processes.is_first
     for fault in run.faults:
         typer.echo(f"elmo: warning: {fault}; going on from the checkpoint before it", err=True)
+    if first and (n := run.state.notes.get("overlap")):
+        typer.echo(
+            f"elmo: warning: {run.state.settings.heldout}: {n:,} of its sentences are also in the training text; its "
+            "perplexity will be too low",
+            err=True,
+        )
     if first and not quiet:
         typer.echo(_heading(run), err=True)
         if find_spec("tensorboard") is None:
@@ -168,19 +179,6 @@ def follow(run: Run, *, quiet: bool) -> None:
         raise kind(f"stopped after step {state.step:,}; go on with --resume")
     if first and not quiet:
         typer.echo(_summary(run, was_complete=state.step == began), err=True)
-
-
-def warn_of_overlap(settings: TrainingSettings) -> None:
-    """Say how many held-out sentences are also trained on."""
-    from elmokit.pretrain.corpus import overlap
-    from elmokit.pretrain.run import corpus_of
-
-    if settings.heldout is not None and (n := overlap(corpus_of(settings), settings.heldout)):
-        typer.echo(
-            f"elmo: warning: {settings.heldout}: {n:,} of its sentences are also in the training text; its perplexity "
-            "will be too low",
-            err=True,
-        )
 
 
 @contextmanager

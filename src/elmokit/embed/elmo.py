@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from os import PathLike
 from typing import Literal, get_args
 
@@ -98,7 +99,7 @@ class Elmo:
         batch_tokens: tokens a batch, unless batch_size is given. threads: of the CPU, for this process from now on.
         """
         self._check(sentences, batch_size, batch_tokens, threads)
-        check_layers(layers, self.config.n_vectors)
+        layers = check_layers(layers, self.config.n_vectors)
         parts = self._parts(_prepare(sentences, get_tokenizer(tokenizer)), layers, batch_size, batch_tokens)
         return self._embed(parts, layers, batch_size, batch_tokens)
 
@@ -113,6 +114,7 @@ class Elmo:
         put it back with `carried_state`.
         """
         self._check(sentences, batch_size, batch_tokens, None)
+        layers = check_layers(layers, self.config.n_vectors)
         for part in self._parts(_prepare(sentences, get_tokenizer(tokenizer)), layers, batch_size, batch_tokens):
             tokens = [sentence.tokens for sentence in part]
             if self.state == "carry":
@@ -149,8 +151,8 @@ class Elmo:
         if isinstance(sentences, str):
             raise InputError("embed expects a list of sentences, found one string: use [text]")
         for name, value in (("batch_size", batch_size), ("batch_tokens", batch_tokens), ("threads", threads)):
-            if value is not None and value < 1:
-                raise ConfigError(f"{name}: expected a positive integer, found {value}")
+            if value is not None and not (isinstance(value, Integral) and value >= 1):
+                raise ConfigError(f"{name}: expected a positive integer, found {value!r}")
         if threads is not None:
             torch.set_num_threads(threads)
 
@@ -159,7 +161,7 @@ class Elmo:
         for sentence in batch:
             array = arrays.pop()
             if self.dtype == "float16":
-                array = array.astype(np.float16)
+                array = _half(array)
             yield EmbeddedSentence(sentence.tokens, array, sentence.text, sentence.offsets)
 
     def predict_next(
@@ -194,12 +196,23 @@ class Elmo:
         if arrays is None:
             self.reset_state()
             return
+        lstm, n_layers = self.config.lstm, self.config.lstm.n_layers
+        n_rows = len(arrays[0]) if arrays else 0
+        expected = [(n_rows, lstm.projection_dim), (n_rows, lstm.dim)] * 2 * n_layers
+        if (found := [np.shape(array) for array in arrays]) != expected:
+            raise ConfigError(f"carried_state: expected arrays of shapes {expected}, found {found}")
         tensors = [torch.from_numpy(np.array(array)).to(self.device) for array in arrays]
         states = [LstmState(output, cell) for output, cell in zip(tensors[::2], tensors[1::2], strict=True)]
-        n_layers = self.config.lstm.n_layers
-        if len(states) != 2 * n_layers:
-            raise ConfigError(f"carried_state: expected {4 * n_layers} arrays, found {len(arrays)}")
         self._engine.carried = (states[:n_layers], states[n_layers:])
+
+
+def _half(array: NDArray[np.floating]) -> NDArray[np.floating]:
+    try:
+        with np.errstate(over="raise"):
+            return array.astype(np.float16)
+    except FloatingPointError:
+        largest = np.abs(array).max()
+        raise ConfigError(f"float16: expected vectors below 65504, found {largest:.3g}; use float32") from None
 
 
 @dataclass

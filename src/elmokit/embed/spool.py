@@ -36,8 +36,9 @@ class Spool:
         self.target, self.overwrite = target, overwrite
         self.folder = target.with_name(target.name + ".part")
         self.complete = False
-        if target.is_dir():
-            raise OutputError(f"{target}: expected the name of a file, found a folder")
+        if target.exists() and not target.is_file():
+            found = "a folder" if target.is_dir() else "a device, pipe or socket"
+            raise OutputError(f"{target}: expected the name of a file, found {found}")
         if not target.parent.is_dir():
             raise OutputError(f"{target}: expected an existing folder, found no {target.parent}; create it")
         with self._one_line():
@@ -123,7 +124,7 @@ class Spool:
         if self.target.exists() and not self.overwrite:
             raise OutputError(f"{self.target}: exists already; use --overwrite to replace it")
         if unfinished and resume:
-            _compare(self.target, json.loads(run.read_text("utf-8")), settings)
+            _compare(self.target, _read_settings(run), settings)
             return
         self._clear()
         beside = self.folder / "run.tmp"
@@ -179,6 +180,16 @@ class Spool:
             if error.errno in _FULL:
                 reason += f"; finished work is kept in {self.folder}: make room, then use --resume"
             raise OutputError(f"{self.target}: cannot be written: {reason}") from None
+
+
+def _read_settings(run: Path) -> dict[str, Any]:
+    try:
+        settings = json.loads(run.read_bytes())
+    except ValueError:
+        settings = None
+    if not isinstance(settings, dict):
+        raise OutputError(f"{run}: expected the settings of the unfinished run, found a damaged file; use --overwrite")
+    return settings
 
 
 def _compare(target: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

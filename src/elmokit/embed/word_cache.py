@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+LONGEST = 256  # characters of a word that is kept: text takes room too, and words this long hardly come twice
+
 
 class WordCache:
-    """At most `capacity` words with their vectors; the least recently used go first."""
+    """At most `capacity` words with their vectors; the least recently used go first, and very long ones at once."""
 
     def __init__(self, *, encode: Callable[[list[str]], Tensor], capacity: int) -> None:
         """encode: words to (n, D)."""
@@ -37,7 +39,9 @@ class WordCache:
             at = torch.tensor(found)
             result[at < 0] = encoded
             result[at >= 0] = self._rows([slot for slot in found if slot >= 0])
-        self._keep(missing[-self.capacity :], encoded[-self.capacity :])
+        usual = [k for k, word in enumerate(missing) if len(word) <= LONGEST][-self.capacity :]
+        if usual and self.capacity:
+            self._keep([missing[k] for k in usual], encoded[usual])
         return result
 
     def _rows(self, slots: list[int]) -> Tensor:
@@ -45,8 +49,6 @@ class WordCache:
         return self._table[torch.tensor(slots, device=self._table.device)]
 
     def _keep(self, words: list[str], vectors: Tensor) -> None:
-        if self.capacity == 0:
-            return
         n_free = self.capacity - len(self._slots)
         oldest = list(self._slots)[: max(0, len(words) - n_free)]
         free = [self._slots.pop(word) for word in oldest]

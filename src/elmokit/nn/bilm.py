@@ -137,6 +137,7 @@ class BiLM(nn.Module):
         """
         self.requires_grad_(False)
         if precision == "float32":
+            self._require_exact()
             self.pairs = pairs(self.forward_layers, self.backward_layers)
         # one matrix at a time: nothing here may hold on to the old ones
         parents = [(path, module) for path, module in self.named_modules() if not isinstance(module, Matmul)]
@@ -148,10 +149,13 @@ class BiLM(nn.Module):
 
     def unpacked_state_dict(self) -> dict[str, Tensor]:
         """The parameters under their names, wherever `pack_` has put them."""
+        self._require_exact()
         parameters = self.state_dict()
         for name, module in self.named_modules():
-            if isinstance(module, Int8Matmul):
-                raise ConfigError("int8 weights cannot be turned back: load the model again with dtype float32")
             if isinstance(module, BlockedMatmul):
                 parameters[f"{name}.weight"] = module.unpacked()
         return parameters
+
+    def _require_exact(self) -> None:
+        if any(isinstance(module, Int8Matmul) for module in self.modules()):
+            raise ConfigError("int8 weights cannot be turned back: load the model again with dtype float32")

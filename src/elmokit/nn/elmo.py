@@ -8,6 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from elmokit.errors import InputError
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.padded import TokenIds, read_padded
 from elmokit.nn.scalar_mix import ScalarMix
@@ -47,10 +48,15 @@ class ElmoEmbedding(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, ids: TokenIds, mask: Tensor | None = None) -> ElmoOutput:
-        """ids: characters (B, T, M) and words (B, T); mask: (B, T), by default where any character id is above 0."""
+        """ids: characters (B, T, M) and words (B, T); mask: (B, T), by default where any character id is above 0.
+
+        Padding comes after a sentence's tokens.
+        """
         if mask is None:
-            assert ids.characters is not None, "a model without characters needs a mask"
+            if ids.characters is None:
+                raise InputError("mask: expected one, as this model reads no characters, found None")
             mask = (ids.characters > 0).any(dim=-1)
+        mask = mask.bool()
         with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
             read = read_padded(self.bilm, ids, mask, TokenIds(self.mark_characters, self.mark_words))
         layers, _ = read.without_marks()

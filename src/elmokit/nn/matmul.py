@@ -107,7 +107,8 @@ class Int8Matmul(nn.Module):
                 self._product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
                 self._weight = torch.ops.quantized.linear_prepack(quantised, None)
         except (RuntimeError, AttributeError) as error:
-            raise ConfigError(f"int8 needs the quantised kernels of torch on a CPU, which fail here: {error}") from None
+            reason = str(error).split("\n")[0]
+            raise ConfigError(f"int8 needs torch's quantised kernels, which fail here: {reason}; use float32") from None
         finally:
             torch.backends.quantized.engine = engine
 

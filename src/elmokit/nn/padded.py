@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from elmokit.errors import InputError
 from elmokit.nn.bilm import BiLM, BiLMState
 from elmokit.nn.lstm import LstmState
 from elmokit.nn.packing import Packing
@@ -48,6 +49,8 @@ def read_padded(
     and the end of every sentence; state: what each sentence starts from, zero by default.
     """
     n_sentences, n_steps = mask.shape
+    if not (mask[:, 1:] <= mask[:, :-1]).all():
+        raise InputError("mask: expected each sentence's tokens first and its padding after them, found a token behind")
     device = mask.device
     lengths = mask.sum(dim=1) + 2  # with the marks
     order = torch.argsort(lengths, descending=True, stable=True)

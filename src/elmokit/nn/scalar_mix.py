@@ -27,9 +27,8 @@ class ScalarMix(nn.Module):
             raise ConfigError(f"mix weights: expected {n_layers} numbers, one a layer, found {len(weights)}")
         self.n_layers, self.layer_norm, self.top_only, self.epsilon = n_layers, layer_norm, top_only, epsilon
         fixed = weights is not None
-        self.scalars = nn.Parameter(
-            torch.tensor(weights or [0.0] * n_layers, dtype=torch.float), requires_grad=not fixed
-        )
+        start = [0.0] * n_layers if weights is None else [float(weight) for weight in weights]
+        self.scalars = nn.Parameter(torch.tensor(start, dtype=torch.float), requires_grad=not fixed)
         self.gamma = nn.Parameter(torch.ones(()), requires_grad=not fixed)
 
     def forward(self, layers: Tensor | Sequence[Tensor], mask: Tensor | None = None) -> Tensor:
@@ -47,7 +46,9 @@ class ScalarMix(nn.Module):
         return self.gamma * mixed
 
     def _normalise(self, layer: Tensor, mask: Tensor | None) -> Tensor:
-        real = layer if mask is None else layer[mask]
+        real = layer if mask is None else layer[mask.bool()]  # integers would be indices
+        if not real.numel():
+            return layer
         mean = real.mean()
         variance = (real - mean).square().mean()
         return (layer - mean) * torch.rsqrt(variance + self.epsilon)

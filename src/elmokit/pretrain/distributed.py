@@ -18,9 +18,10 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, ElmoError
 from elmokit.nn.device import find_device
 from elmokit.training.checkpoint import Checkpoint
+from elmokit.weights.model import first_line
 
 PATIENCE = timedelta(hours=1)  # the others wait while the first one counts words or reads the held-out text
 
@@ -100,6 +101,12 @@ def joined(device: str | None = None) -> Iterator[Processes]:
     distributed.init_process_group(backend, store=_store(), rank=rank, world_size=world, timeout=PATIENCE)
     try:
         yield Processes(rank, world, chosen)
+    except RuntimeError as error:
+        if not isinstance(error, distributed.DistError) and "gloo" not in str(error):
+            raise
+        raise ElmoError(
+            f"process {rank}: lost another one, whose own message says why ({first_line(error)}); go on with --resume"
+        ) from None
     finally:
         distributed.destroy_process_group()
 

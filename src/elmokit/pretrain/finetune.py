@@ -6,6 +6,7 @@ the model stays as it is; only then is the model changed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +17,23 @@ from elmokit.errors import ConfigError
 from elmokit.nn.softmax import AdaptiveHead, Head
 from elmokit.pretrain.distributed import Processes
 from elmokit.pretrain.presets import FINETUNE, FIT_RATE, MOST_WORDS
-from elmokit.pretrain.run import Run, figures_of, heldout_perplexity, make_room, open_run, words_to_predict
+from elmokit.pretrain.run import (
+    SOFTMAX,
+    Run,
+    delete,
+    figures_of,
+    heldout_perplexity,
+    in_the_way,
+    open_run,
+    overlapping,
+    require_texts,
+    words_to_predict,
+)
 from elmokit.pretrain.settings import TrainingSettings
 from elmokit.pretrain.state import TrainingState
 from elmokit.pretrain.vocabulary import check_vocabulary, require_marks
 from elmokit.text.vocabulary import Vocabulary, vocabulary_of
 from elmokit.weights import Model
-
-SOFTMAX = "softmax"  # the folder, in that of the run, of the run that fits the softmax
 
 
 def finetune(
@@ -43,14 +53,18 @@ def finetune(
     Each run must be complete before the next is asked for. given: settings, as flags have them; what is None comes from
     `FINETUNE`. The perplexity before is the first that the run knows, so a model that only gets worse is not replaced.
     """
+    place = Path(os.path.expanduser(name)).resolve()
+    if place.exists() and folder.resolve() in (place, *place.parents):
+        raise ConfigError(f"-o: expected another folder than that of the model, found {folder}; choose another name")
     model = weights.load(name)
     in_tiers = model.has_softmax and isinstance(model.softmax(), AdaptiveHead)
     settings = FINETUNE.changed(**given)
     if in_tiers and given.get("loss") is None:
         settings = replace(settings, loss="adaptive")
     _require_its_words(model, settings)
-    if processes.is_first and not resume:
-        make_room(folder, overwrite=overwrite)
+    if processes.is_first and (old := in_the_way(folder, resume=resume, overwrite=overwrite)):
+        require_texts(settings)
+        delete(old)
 
     def suited(vocabulary: Vocabulary) -> TrainingSettings:
         """The settings with a loss that so many words allow, unless one was asked for."""
@@ -58,10 +72,11 @@ def finetune(
         return replace(settings, loss="sampled") if too_many else settings
 
     def begin_fit() -> TrainingState:
+        for_both = {"overlap": overlapping(settings), "learning_rate": settings.learning_rate}
         vocabulary = _vocabulary(model, settings, progress)
         rate = given.get("learning_rate") or FIT_RATE
         state = _begin(model, replace(suited(vocabulary), frozen=True, learning_rate=rate), vocabulary, None, processes)
-        state.notes |= {**(notes or {}), "parent": f"{name}, all but the softmax, which is new"}
+        state.notes |= {**(notes or {}), **for_both, "parent": f"{name}, all but the softmax, which is new"}
         return state
 
     def begin() -> TrainingState:
@@ -70,6 +85,7 @@ def finetune(
         vocabulary = vocabulary_of(parent.config, parent.vocabulary)
         state = _begin(parent, suited(vocabulary), vocabulary, parent.softmax(), processes)
         state.notes |= {**(notes or {}), "parent": name + (", with a softmax fitted to this text" if needs_fit else "")}
+        state.notes["overlap"] = fit.state.notes["overlap"] if needs_fit else overlapping(settings)
         if settings.heldout is not None:
             before = heldout_perplexity(state, state.settings)
             state.best = {"step": 0, **figures_of(before)}
@@ -85,8 +101,7 @@ def finetune(
         fit = open_run(folder / SOFTMAX, processes, begin_fit, resume=True, given=given)
         yield fit
         # of a run that goes on, the fit knows more than was given now
-        rate = given.get("learning_rate") or FINETUNE.learning_rate
-        settings = replace(fit.state.settings, frozen=False, learning_rate=rate)
+        settings = replace(fit.state.settings, frozen=False, learning_rate=fit.state.notes["learning_rate"])
     yield open_run(folder, processes, begin, resume=True, given=given)
 
 

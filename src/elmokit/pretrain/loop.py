@@ -103,7 +103,7 @@ def train(
         busy, read = busy + time.monotonic() - began, read + n_tokens
         yield Step(
             step=state.step, epoch=state.epochs, done=min(1.0, state.done), loss=loss,
-            perplexity=math.exp(state.smoothed or loss), tokens=state.tokens, tokens_per_second=read / busy,
+            perplexity=_exp(state.smoothed or loss), tokens=state.tokens, tokens_per_second=read / busy,
             learning_rate=rate, gradient_norm=norm, stopped=asked > 0,
         )  # fmt: skip
 
@@ -191,6 +191,11 @@ def _watch(state: TrainingState, loss: float) -> None:
             f"step {state.step}: expected a falling loss, found {state.smoothed:.2f} after {state.lowest:.2f}: the run "
             "has diverged; the last checkpoints are kept; begin again with a lower --learning-rate or --clip"
         )
+
+
+def _exp(x: float) -> float:
+    """Infinite, where Python would rather fail: weights that are new to a text may be as surprised as that."""
+    return torch.tensor(x, dtype=torch.double).exp().item()
 
 
 def _autocast(settings: TrainingSettings, device: torch.device) -> torch.autocast:

@@ -10,7 +10,7 @@ from typing import Any
 
 from elmokit.config import ModelConfig
 from elmokit.errors import ConfigError, InputError, OutputError
-from elmokit.pretrain.corpus import Corpus
+from elmokit.pretrain.corpus import Corpus, overlap
 from elmokit.pretrain.distributed import Processes
 from elmokit.pretrain.export import export
 from elmokit.pretrain.loop import Step, train
@@ -27,6 +27,7 @@ from elmokit.training.metrics import Metrics
 from elmokit.weights.lock import LOCK
 
 CHECKPOINTS = "checkpoints"
+SOFTMAX = "softmax"  # in the folder of a fine-tuning, that of the run which fits a softmax first
 
 
 @dataclass(frozen=True)
@@ -114,26 +115,31 @@ def open_run(
     kept: Checkpoint | None = None
     faults: list[str] = []
     if processes.is_first:
-        if not resume:
-            make_room(folder, overwrite=overwrite)
-        kept, faults = checkpoint.latest(folder / CHECKPOINTS)
-        if kept is None:
+        old = in_the_way(folder, resume=resume, overwrite=overwrite)
+        found, faults = (None, []) if old else checkpoint.latest(folder / CHECKPOINTS)
+        if found is None:
             state = begin()
             state.notes["processes"] = processes.world
             kept = state.to_checkpoint()
-            checkpoint.write(kept, folder / CHECKPOINTS)
         else:
-            kept = _with_settings(kept, given or {})
+            kept = _with_settings(found, given or {})
+        require_texts(TrainingSettings.from_json(kept.record["settings"]))  # now, and not when an hour is over
+        delete(old)  # now that nothing is missing for the new run
+        if kept is not found:
+            checkpoint.write(kept, folder / CHECKPOINTS)  # whatever happens next, what was asked for is remembered
     state = TrainingState.from_checkpoint(processes.share(kept), processes.device)
-    if processes.is_first and state.settings.heldout is not None:
-        _require_text(state.settings.heldout)  # now, and not when an hour is over
     return Run(folder, state, processes, faults=faults)
 
 
 def _with_settings(kept: Checkpoint, given: dict[str, Any]) -> Checkpoint:
-    """A checkpoint that goes on with settings which the user asked for. Batches done are counted in the new size."""
+    """A checkpoint that goes on with settings which the user asked for, or the same one where they are no others.
+
+    Batches done are counted in the new size.
+    """
     old = TrainingSettings.from_json(kept.record["settings"])
     new = old.resumed(**given)
+    if new == old:
+        return kept
     position = dict(kept.record["position"])
     position["batch"] = position["batch"] * old.batch_tokens // new.batch_tokens
     return replace(kept, record={**kept.record, "settings": asdict(new), "position": position})
@@ -143,8 +149,11 @@ def new_state(config: ModelConfig, settings: TrainingSettings, progress: Callabl
     """Random weights, and the vocabulary: read, or made of the words of the text."""
     if config.char_cnn is None or config.char_cnn.alphabet != "bytes" or config.n_words:
         raise ConfigError("--options: expected a model that reads the bytes of words, found another")
+    notes = {"overlap": overlapping(settings)}  # before the words are counted, which takes longer
     # every sentence is trained from state zero, and so it should be read
-    return TrainingState.begin(replace(config, state="reset"), settings, words_to_predict(settings, progress))
+    state = TrainingState.begin(replace(config, state="reset"), settings, words_to_predict(settings, progress))
+    state.notes |= notes
+    return state
 
 
 def words_to_predict(settings: TrainingSettings, progress: Callable[[float], None]) -> Vocabulary:
@@ -166,6 +175,11 @@ def corpus_of(settings: TrainingSettings) -> Corpus:
     )  # fmt: skip
 
 
+def overlapping(settings: TrainingSettings) -> int:
+    """How many held-out sentences are also trained on; all text is read for it, so a run keeps the number."""
+    return 0 if settings.heldout is None else overlap(corpus_of(settings), settings.heldout)
+
+
 def heldout_perplexity(state: TrainingState, settings: TrainingSettings) -> Perplexity:
     """The perplexity of the held-out text that the settings name."""
     assert settings.heldout is not None
@@ -173,24 +187,37 @@ def heldout_perplexity(state: TrainingState, settings: TrainingSettings) -> Perp
     return perplexity(state.model(), lines, tokenizer=settings.tokenizer)
 
 
-def make_room(folder: Path, *, overwrite: bool) -> None:
-    """See that a folder can take a new run: there is none, or with `overwrite` an old run, which is deleted."""
+def in_the_way(folder: Path, *, resume: bool, overwrite: bool) -> list[Path]:
+    """The files of an old run that a new one is to `overwrite`; an error where there is anything else.
+
+    With `resume` a run may be there, and is not in the way.
+    """
     found = [path for path in folder.iterdir() if path.name != LOCK] if folder.exists() else []
     if not found:
-        return
-    if not (folder / CHECKPOINTS).is_dir():
+        return []
+    if not any((folder / part / CHECKPOINTS).is_dir() for part in ("", SOFTMAX)):
         raise OutputError(f"{folder}: expected an empty folder or none, found other files; choose another name")
+    if resume:
+        return []
     if not overwrite:
         raise OutputError(f"{folder}: has a run already; go on with --resume, or replace it with --overwrite")
-    for path in found:
+    return found
+
+
+def delete(paths: list[Path]) -> None:
+    """Remove files and folders."""
+    for path in paths:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink()
 
 
-def _require_text(heldout: str) -> None:
-    if not any(line.strip() for line in read_lines(heldout, encoding_errors="replace")):
+def require_texts(settings: TrainingSettings) -> None:
+    """Raise an InputError or ConfigError unless there are files to train on, and sentences held out if a file is."""
+    corpus_of(settings)
+    heldout = settings.heldout
+    if heldout is not None and not any(line.strip() for line in read_lines(heldout, encoding_errors="replace")):
         raise InputError(f"{heldout}: expected held-out sentences, found none; check --heldout")
 
 

@@ -35,7 +35,10 @@ class Checkpoint:
 
 
 def write(checkpoint: Checkpoint, folder: Path) -> Path:
-    """Add a checkpoint to a folder; an error leaves the folder as it was."""
+    """Add a checkpoint to a folder, of which it is then the newest; an error leaves the folder as it was.
+
+    Those of later steps were damaged, else the run would have gone on from them: they must not take its place.
+    """
     path = path_of(folder, checkpoint.record["step"])
     beside = folder / f".new-{os.getpid()}"
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
@@ -50,6 +53,8 @@ def write(checkpoint: Checkpoint, folder: Path) -> Path:
         bring_to_disk(beside)
         beside.replace(path)
         bring_to_disk(folder)  # the rename too
+        for later in (other for other in paths(folder) if other > path):
+            later.unlink(missing_ok=True)
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or first_line(error)
         raise OutputError(f"{path}: cannot be written: {reason}; make room, then go on with --resume") from None
@@ -82,7 +87,9 @@ def latest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
         except FormatError as error:
             faults.append(str(error))
     if faults:
-        raise FormatError(f"{folder}: expected a whole checkpoint, found none: {faults[0]}")
+        raise FormatError(
+            f"{folder}: expected a whole checkpoint, found none ({faults[0]}); begin again with --overwrite"
+        )
     return None, faults
 
 

@@ -28,7 +28,7 @@ class Metrics:
             _forget_after(self.path, step)
             self._file = self.path.open("a", encoding="utf-8")
         except OSError as error:
-            raise OutputError(f"{self.path}: cannot be written: {error.strerror}") from None
+            raise _unwritable(self.path, error) from None
         with suppress(ImportError):
             from torch.utils.tensorboard import SummaryWriter
 
@@ -40,7 +40,7 @@ class Metrics:
             self._file.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
             self._file.flush()
         except OSError as error:
-            raise OutputError(f"{self.path}: cannot be written: {error.strerror}; make room, then --resume") from None
+            raise _unwritable(self.path, error) from None
         if self._board is not None:
             for name, value in values.items():
                 self._board.add_scalar(f"{kind}/{name}", value, step)
@@ -66,5 +66,12 @@ def _forget_after(path: Path, step: int) -> None:
             if json.loads(line)["step"] <= step:
                 kept.append(line)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-    beside.replace(path)
+    try:
+        beside.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, error: OSError) -> OutputError:
+    return OutputError(f"{path}: cannot be written: {error.strerror}; make room, then go on with --resume")

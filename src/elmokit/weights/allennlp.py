@@ -8,14 +8,13 @@ import re
 import torch
 from torch import Tensor
 
-from elmokit.config import ModelConfig
 from elmokit.errors import FormatError, OutputError
 from elmokit.weights import table as layouts
 from elmokit.weights import torch_layout
 from elmokit.weights.files import Member, new_folder
-from elmokit.weights.model import MixWeights, Model, assemble
+from elmokit.weights.model import MixWeights, Model, assemble, read_config
 from elmokit.weights.native import write_card, write_options
-from elmokit.weights.torch_layout import Names, read_state_dict
+from elmokit.weights.torch_layout import Names, read_state_dict, write_state_dict
 
 FORMAT = "AllenNLP state dict"
 SUFFIXES = (".th", ".pt", ".pth", ".bin")
@@ -44,7 +43,7 @@ def load(weights: Member, options: Member | None) -> Model:
         raise FormatError(f"{weights.label}: expected one AllenNLP Elmo (a tensor ...{CHARACTERS}), found {found}")
     theirs = names(roots[0])
     if options is not None:
-        config = ModelConfig.from_options(options.json())
+        config = read_config(options.json(), options.label)
     else:
         config = torch_layout.infer_config(tensors, theirs, weights.label, alphabet="bytes")
     mixes = _read_mixes(tensors, roots[0].removesuffix("_elmo_lstm."), config.n_vectors, weights.label)
@@ -76,7 +75,7 @@ def save(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = Fals
     """Write `elmo.th`, which is `state_dict(model)`, with the options that tensors cannot tell, and the model card."""
     tensors = state_dict(model)
     with new_folder(folder, overwrite=overwrite) as fresh:
-        torch.save(tensors, fresh / "elmo.th")
+        write_state_dict(tensors, fresh / "elmo.th")
         write_options(model, fresh)
         write_card(model, fresh)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import stat
 import tempfile
 import zipfile
@@ -65,9 +66,9 @@ def _member(path: Path, info: zipfile.ZipInfo) -> Member:
         try:
             with zipfile.ZipFile(path) as archive, archive.open(info) as source:
                 _copy(source, target, info.file_size, label)
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-            target.close()  # RuntimeError: encrypted; NotImplementedError: a compression that Python has not
-            raise FormatError(f"{label}: cannot be unpacked: {error}") from None
+        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError) as error:
+            target.close()  # OSError: damaged bzip2, or no room; RuntimeError: encrypted, or packed in an unknown way
+            raise FormatError(f"{label}: cannot be unpacked into {tempfile.gettempdir()}: {error}") from None
         except BaseException:
             target.close()
             raise

@@ -18,8 +18,10 @@ from elmokit.config import ModelConfig
 from elmokit.errors import FormatError, OutputError
 from elmokit.nn.softmax import AdaptiveHead, Head, assemble_head
 from elmokit.weights import table as layouts
+from elmokit.weights.archive import MAX_RATIO, SMALL
 from elmokit.weights.files import Member, Members, new_folder, read_card, read_words
-from elmokit.weights.model import Model, assemble, first_line, mismatch, require_finite
+from elmokit.weights.hdf5_disk import new_hdf5
+from elmokit.weights.model import Model, assemble, first_line, mismatch, read_config, require_finite
 from elmokit.weights.native import write_side_files
 from elmokit.weights.table import Entry, Shape
 
@@ -122,9 +124,9 @@ def load(options: Member, weights: Member, *, beside: Members, token_embeddings:
             raise FormatError(f"{weights.label}: expected biLM datasets (char_embed, CNN/..., RNN_0/...), found {top}")
         if token_embeddings is not None:
             with open_datasets(token_embeddings) as cached:
-                config, tensors = _read(settings, datasets, cached, weights.label, token_embeddings.label)
+                config, tensors = _read(settings, options, datasets, cached, weights.label, token_embeddings.label)
         else:
-            config, tensors = _read(settings, datasets, datasets, weights.label, weights.label)
+            config, tensors = _read(settings, options, datasets, datasets, weights.label, weights.label)
         softmax = [weights] if "softmax/W" in datasets else _named(beside, r".*softmax.*\.(hdf5|h5)")
 
     def read_softmax() -> Head:
@@ -155,18 +157,18 @@ def save(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = Fals
         head = model.softmax() if model.has_softmax else None
         if isinstance(head, AdaptiveHead):
             raise OutputError(f"{folder}: a softmax in tiers has no HDF5 form; save the model in the native one")
-        with h5py.File(fresh / "weights.hdf5", "w") as file:
+        with new_hdf5(fresh / "weights.hdf5") as add:
             for name, tensor in layouts.write_table(table(config), parameters):
-                file.create_dataset(name, data=tensor.detach().cpu().float().numpy())
+                add(name, tensor.detach().cpu().float().numpy())
         if head is not None:
-            with h5py.File(fresh / "softmax_weights.hdf5", "w") as file:
-                file.create_dataset("softmax/W", data=head.weight.detach().cpu().numpy())
-                file.create_dataset("softmax/b", data=head.bias.detach().cpu().numpy())
+            with new_hdf5(fresh / "softmax_weights.hdf5") as add:
+                add("softmax/W", head.weight.detach().cpu().numpy())
+                add("softmax/b", head.bias.detach().cpu().numpy())
         write_side_files(model, fresh)
 
 
 def _read(
-    settings: Any, datasets: Datasets, words: Datasets, label: str, words_label: str
+    settings: Any, options: Member, datasets: Datasets, words: Datasets, label: str, words_label: str
 ) -> tuple[ModelConfig, dict[str, Tensor]]:
     """The shape of the model and its tensors; `words` holds the word table, where there is one."""
     if words is not datasets and isinstance(settings, Mapping):  # token vectors replace the characters
@@ -178,7 +180,7 @@ def _read(
                 f"{words_label}: expected a dataset embedding (V, D), as there are no characters, found none"
             )
         n_words = words["embedding"].shape[0]
-    config = ModelConfig.from_options(settings, n_words=n_words)
+    config = read_config(settings, options.label, n_words=n_words)
     unused = {name for name in datasets if name.startswith(("RNN_", "CNN") if config.char_cnn else "RNN_")}
 
     def fetch(name: str, shape: Shape) -> Tensor:
@@ -201,13 +203,18 @@ def _read_dataset(datasets: Datasets, label: str, name: str, shape: Shape) -> Te
         raise FormatError(f"{label}: expected dataset {name} of shape {shape}, found none")
     dataset = datasets[name]
     try:
-        found, dtype = dataset.shape, dataset.dtype
+        found, dtype, stored = dataset.shape, dataset.dtype, dataset.id.get_storage_size()
+        elsewhere = dataset.external or dataset.is_virtual
     except (OSError, RuntimeError, ValueError, TypeError) as error:
         raise FormatError(f"{label}: {name} cannot be read, the file is damaged ({first_line(error)})") from None
     if found != shape:
         raise FormatError(mismatch(label, name, shape, found))
     if dtype.kind != "f":
         raise FormatError(f"{label}: expected floating-point numbers in {name}, found {dtype}")
+    if elsewhere:
+        raise FormatError(f"{label}: expected the numbers of {name} in this file, found them in another; refused")
+    if dataset.nbytes > max(SMALL, MAX_RATIO * stored):  # a bomb, as in a zip
+        raise FormatError(f"{label}: {name} refused, as {stored} bytes claim to unpack to {dataset.nbytes}")
     try:
         array = np.empty(shape, dtype=np.float32)
         dataset.read_direct(array)

@@ -7,7 +7,6 @@ import os
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from elmokit.errors import FormatError, OutputError
@@ -16,7 +15,7 @@ from elmokit.weights import torch_layout
 from elmokit.weights.files import Member, Members, decode, new_folder, read_card, single
 from elmokit.weights.model import Model, assemble
 from elmokit.weights.native import write_card
-from elmokit.weights.torch_layout import Names, read_state_dict
+from elmokit.weights.torch_layout import Names, read_state_dict, write_state_dict
 
 FORMAT = "ELMoForManyLangs"
 REQUIRED = ("encoder.pkl", "token_embedder.pkl")
@@ -111,8 +110,8 @@ def save(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = Fals
         "dropout": 0.1,
     }  # fmt: skip
     with new_folder(folder, overwrite=overwrite) as fresh:
-        torch.save(encoder, fresh / "encoder.pkl")
-        torch.save(embedder, fresh / "token_embedder.pkl")
+        write_state_dict(encoder, fresh / "encoder.pkl")
+        write_state_dict(embedder, fresh / "token_embedder.pkl")
         (fresh / "config.json").write_text(json.dumps({"config_path": "architecture.json"}))
         (fresh / "architecture.json").write_text(json.dumps(architecture, indent=2))
         _write_dictionary(fresh / "char.dic", model.alphabet)
@@ -151,7 +150,8 @@ def _relative(members: Members, pointer: PurePosixPath) -> Member | None:
 
 def _number(settings: dict[str, Any], name: str, members: Members) -> float | None:
     value = settings.get(name)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if value is not None and not (number and abs(value) < 2**31):
         raise FormatError(f"{members['config.json'].label}: expected a number as {name}, found {value!r}")
     return float(value) if value else None  # 0 is no clip
 
@@ -164,7 +164,7 @@ def _read_dictionary(members: Members, name: str, n_rows: int) -> dict[str, int]
     items: dict[str, int] = {}
     for number, line in enumerate(decode(member.read(), member).removesuffix("\n").split("\n"), start=1):
         *item, i = line.strip().split("\t")
-        if len(item) > 1 or not (i.isascii() and i.isdigit() and int(i) < n_rows):
+        if len(item) > 1 or not (i.isascii() and i.isdigit() and len(i) < 20 and int(i) < n_rows):
             raise FormatError(
                 f"{member.label}, line {number}: expected an item, a tab, an id below {n_rows}; found {line!r}"
             )

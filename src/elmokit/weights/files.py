@@ -134,7 +134,7 @@ def new_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> Iterator[P
 
     With `overwrite` the old folder steps aside only when the new one is complete, and steps back if that fails.
     """
-    target = Path(os.path.abspath(Path(folder).expanduser()))
+    target = Path(os.path.abspath(os.path.expanduser(folder)))
     if target.exists():
         if not overwrite:
             raise OutputError(f"{target}: exists already; choose another name, or allow to overwrite it")

@@ -151,7 +151,7 @@ def _only_options(members: Members) -> Member | None:
 def _existing(model: PathLike) -> Path:
     if isinstance(model, str) and "://" in model:
         raise FormatError(f"{model}: expected a path on this machine, found a web address; download it first")
-    path = Path(model).expanduser()
+    path = Path(os.path.expanduser(model))  # that of pathlib fails where there is no such user
     if not path.exists():
         packaged = ", ".join(_packaged_models()) or "none"
         raise FormatError(f"{path}: expected a model file or folder, found nothing there; packaged models: {packaged}")

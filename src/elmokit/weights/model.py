@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -85,6 +86,14 @@ class Model:
         return digest.hexdigest()
 
 
+def read_config(options: Any, label: str, *, n_words: int = 0) -> ModelConfig:
+    """The shape of a model by its options; `label` says in errors which file they are from."""
+    try:
+        return ModelConfig.from_options(options, n_words=n_words)
+    except ConfigError as error:
+        raise ConfigError(f"{label}: {error}") from None
+
+
 def assemble(config: ModelConfig, tensors: Mapping[str, Tensor], label: str) -> BiLM:
     """The network around tensors that were already read: nothing is initialised, nothing copied.
 
@@ -98,12 +107,19 @@ def assemble(config: ModelConfig, tensors: Mapping[str, Tensor], label: str) -> 
             bilm = BiLM(config=config)
     except RuntimeError as error:  # sizes past what a tensor can have
         raise FormatError(f"{label}: expected sizes that fit into memory, found {first_line(error)}") from None
-    for name, expected in bilm.state_dict().items():
+    wanted = bilm.state_dict()
+    for name, expected in wanted.items():
         if name not in tensors:
             raise FormatError(f"{label}: expected tensor {name} of shape {tuple(expected.shape)}, found none")
         if tensors[name].shape != expected.shape:
             raise FormatError(mismatch(label, name, tuple(expected.shape), tuple(tensors[name].shape)))
-    bilm.load_state_dict({name: tensors[name] for name in bilm.state_dict()}, assign=True)
+    for name in sorted(tensors.keys() - wanted.keys()):
+        if name.startswith(("token_encoder.", "forward_layers.", "backward_layers.")):  # a layer would go unread
+            raise FormatError(
+                f"{label}: expected no {name} with these options, found {tuple(tensors[name].shape)}; do they belong "
+                "together?"
+            )
+    bilm.load_state_dict({name: tensors[name] for name in wanted}, assign=True)
     return bilm.eval()
 
 
@@ -111,7 +127,8 @@ def require_finite(tensor: Tensor, name: str, label: str) -> None:
     """Refuse NaN and infinity, and say where. One sum decides, so that no temporary of the tensor's size is made."""
     if torch.isfinite(tensor.sum()):
         return
-    for i, row in enumerate(tensor.reshape(-1, tensor.shape[-1])):  # finite numbers may still have an infinite sum
+    rows = tensor.reshape(-1, tensor.shape[-1] if tensor.dim() else 1)
+    for i, row in enumerate(rows):  # finite numbers may still have an infinite sum
         bad = torch.isfinite(row).logical_not().nonzero()
         if len(bad):
             value = row[bad[0, 0]].item()

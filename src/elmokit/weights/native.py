@@ -12,12 +12,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmokit.config import ModelConfig
 from elmokit.errors import ConfigError, FormatError, OutputError
 from elmokit.nn.softmax import Head, assemble_head
 from elmokit.weights import files
 from elmokit.weights.files import decode, new_folder, read_card
-from elmokit.weights.model import MixWeights, Model, assemble, first_line, require_finite
+from elmokit.weights.model import MixWeights, Model, assemble, first_line, read_config, require_finite
 
 FORMAT = "native"
 OPTIONS, WEIGHTS, SOFTMAX = "options.json", "weights.safetensors", "softmax.safetensors"
@@ -31,7 +30,7 @@ def load(folder: Path) -> Model:
     if OPTIONS not in members:
         raise FormatError(f"{folder}: expected {OPTIONS} beside {WEIGHTS}, found none")
     options = members[OPTIONS].json()
-    config = ModelConfig.from_options(options)
+    config = read_config(options, members[OPTIONS].label)
     bilm = assemble(config, _read_tensors(folder / WEIGHTS), str(folder / WEIGHTS))
     vocabulary = None
     if VOCABULARY in members:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
 
 import torch
 from torch import Tensor
 
 from elmokit.config import N_BYTE_IDS, Activation, Alphabet, CharCnnConfig, LstmConfig, ModelConfig
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, OutputError
 from elmokit.weights import table as layouts
 from elmokit.weights.files import Member
 from elmokit.weights.model import first_line, mismatch, require_finite
@@ -133,6 +136,7 @@ def convert(tensors: dict[str, Tensor], config: ModelConfig, names: Names, label
 def read_state_dict(member: Member) -> dict[str, Tensor]:
     """The floating-point tensors of a pickled state dict. Code in the pickle is refused, not run."""
     with member.open() as file:
+        _require_plain(file, member.label)
         try:
             content = torch.load(file, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
@@ -158,6 +162,26 @@ def read_state_dict(member: Member) -> dict[str, Tensor]:
     if not tensors:
         raise FormatError(f"{member.label}: expected a state dict with tensors, found none")
     return tensors
+
+
+def write_state_dict(tensors: dict[str, Tensor], path: Path) -> None:
+    """What `read_state_dict` reads."""
+    try:
+        torch.save(tensors, path)
+    except RuntimeError as error:  # what torch makes of a failed write
+        raise OutputError(f"{path.name}: cannot be written; is the disk full? ({first_line(error)})") from None
+
+
+def _require_plain(file: BinaryIO, label: str) -> None:
+    """Refuse a zip with packed members: torch.save packs nothing, and torch.load would unpack a bomb into memory."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            packed = any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):  # older, or for torch to refuse
+        packed = False
+    if packed:
+        raise FormatError(f"{label}: expected a file as torch.save writes it, found a compressed one; save it again")
+    file.seek(0)
 
 
 def _reason(error: pickle.UnpicklingError) -> str:

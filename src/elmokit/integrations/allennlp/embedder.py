@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import IO, Literal, get_args
 
 import h5py
@@ -76,9 +78,15 @@ class ElmoEmbedder:
         if use_sentence_keys and len(set(lines)) < len(lines):
             raise InputError("use_sentence_keys: expected every line once, found a line twice; use the numbers as keys")
         keys = lines if use_sentence_keys else [str(number) for number in range(len(lines))]
-        with h5py.File(output_file_path, "w") as file:
-            for key, layers in zip(keys, self.embed_sentences(map(str.split, lines), batch_size), strict=True):
-                file[key] = {"all": layers, "top": layers[-1], "average": layers.mean(axis=0)}[output_format]
-            if not (forget_sentences or use_sentence_keys):
-                numbers = json.dumps(dict(zip(lines, keys, strict=True)))  # of equal lines the last
-                file.create_dataset("sentence_to_index", data=[numbers], dtype=h5py.string_dtype())
+        target = Path(output_file_path)
+        beside = target.with_name(f".{target.name}.{os.getpid()}")  # an older file stays until this one is complete
+        try:
+            with h5py.File(beside, "w") as file:
+                for key, layers in zip(keys, self.embed_sentences(map(str.split, lines), batch_size), strict=True):
+                    file[key] = {"all": layers, "top": layers[-1], "average": layers.mean(axis=0)}[output_format]
+                if not (forget_sentences or use_sentence_keys):
+                    numbers = json.dumps(dict(zip(lines, keys, strict=True)))  # of equal lines the last
+                    file.create_dataset("sentence_to_index", data=[numbers], dtype=h5py.string_dtype())
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
