@@ -219,6 +219,8 @@ def test_batches_may_grow_and_no_sentence_is_lost_or_read_twice() -> None:
         return max(int(line["tokens"]) for line in lines if line["kind"] == "step")
 
     assert abs(tokens("grown", "--batch-tokens", "120") - tokens("whole")) <= 120  # but for a part of one batch
+    card = Path("grown", "README.md").read_text()
+    assert "| changed on the way | from step 6: --epochs 1.0, --batch-tokens 120 |" in card
 
 
 # ---- what goes wrong

@@ -46,6 +46,8 @@ def card(state: TrainingState) -> str:
         "tokens seen": f"{state.tokens:,} in {state.step:,} steps, {state.epochs:.2f} passes",
         "time": f"{state.seconds / 3600:.2f} hours on {notes.get('processes', 1)} process(es)",
     }
+    if "changes" in notes:
+        facts["changed on the way"] = "; ".join(notes["changes"])
     if "parent" in notes:
         facts["began as"] = notes["parent"]
     if "before" in notes:

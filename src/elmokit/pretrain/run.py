@@ -16,7 +16,7 @@ from elmokit.pretrain.export import export
 from elmokit.pretrain.loop import Step, train
 from elmokit.pretrain.perplexity import Perplexity, perplexity
 from elmokit.pretrain.predictions import sample
-from elmokit.pretrain.settings import TrainingSettings
+from elmokit.pretrain.settings import TrainingSettings, flag
 from elmokit.pretrain.state import TrainingState
 from elmokit.pretrain.vocabulary import build_vocabulary, check_vocabulary
 from elmokit.text.lines import read_lines
@@ -122,7 +122,7 @@ def open_run(
             state.notes["processes"] = processes.world
             kept = state.to_checkpoint()
         else:
-            kept = _with_settings(found, given or {})
+            kept = _going_on(found, given or {}, processes.world)
         require_texts(TrainingSettings.from_json(kept.record["settings"]))  # now, and not when an hour is over
         delete(old)  # now that nothing is missing for the new run
         if kept is not found:
@@ -131,18 +131,31 @@ def open_run(
     return Run(folder, state, processes, faults=faults)
 
 
-def _with_settings(kept: Checkpoint, given: dict[str, Any]) -> Checkpoint:
-    """A checkpoint that goes on with settings which the user asked for, or the same one where they are no others.
+def _going_on(kept: Checkpoint, given: dict[str, Any], world: int) -> Checkpoint:
+    """A checkpoint that goes on with settings which the user asked for, or the same one where nothing is new.
 
-    Batches done are counted in the new size.
+    Batches done are counted in the new size. What changed is noted, for the card.
     """
     old = TrainingSettings.from_json(kept.record["settings"])
     new = old.resumed(**given)
-    if new == old:
+    notes = kept.record["notes"]
+    changes = [
+        f"{flag(name)} {value}" for name, value in asdict(new).items() if value not in (getattr(old, name), None)
+    ]
+    if world != notes.get("processes", world):
+        changes.append(f"{world} process{'es' * (world > 1)}")
+    if not changes:
         return kept
+    on_the_way = [*notes.get("changes", ()), f"from step {kept.record['step']:,}: {', '.join(changes)}"]
     position = dict(kept.record["position"])
     position["batch"] = position["batch"] * old.batch_tokens // new.batch_tokens
-    return replace(kept, record={**kept.record, "settings": asdict(new), "position": position})
+    return replace(
+        kept,
+        record={
+            **kept.record, "settings": asdict(new), "position": position,
+            "notes": {**notes, "processes": world, "changes": on_the_way},
+        },
+    )  # fmt: skip
 
 
 def new_state(config: ModelConfig, settings: TrainingSettings, progress: Callable[[float], None]) -> TrainingState:
