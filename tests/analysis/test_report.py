@@ -229,7 +229,7 @@ def test_the_model_is_described_where_it_is_at_hand() -> None:
     assert "its files do not say" in about and "carried from sentence to sentence" in about
     assert "--model: expected the model of the results, found another" in fails(write("wsd"), "--model", folder)
     packaged = load()
-    page, _ = report(write("polysemy", model=ModelFacts("starter", packaged.fingerprint)))
+    page, _ = report(write("polysemy", model=ModelFacts("base", packaged.fingerprint)))
     assert packaged.card is not None and packaged.card.split("\n")[-2] in page and "license:" not in page
 
 

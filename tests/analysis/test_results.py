@@ -25,7 +25,7 @@ from elmokit.errors import FormatError, OutputError
 from elmokit.weights import load
 
 RESULTS = Results(
-    "wsd", "elmo wsd --train a", ModelFacts("starter", "ab" * 32), (FileFacts("a.xml", 3, "cd" * 32),), {"f1": 65.9}
+    "wsd", "elmo wsd --train a", ModelFacts("base", "ab" * 32), (FileFacts("a.xml", 3, "cd" * 32),), {"f1": 65.9}
 )
 
 

@@ -255,7 +255,7 @@ def test_a_heldout_text_that_overlaps() -> None:
 def test_a_run_in_the_way() -> None:
     pretrain("-o", "run", "--steps", "2")
     assert "go on with --resume, or replace it with --overwrite" in fails("--train", "train.txt", "-o", "run")
-    for command in (["pretrain"], ["finetune", "starter"]):  # nothing is lost to a slip of the pen
+    for command in (["pretrain"], ["finetune", "base"]):  # nothing is lost to a slip of the pen
         before = model_files("run")
         result = elmo(*command, "--train", "trian.txt", "-o", "run", "--overwrite")
         assert result.exit_code == 2 and "trian.txt: expected one text file" in result.stderr

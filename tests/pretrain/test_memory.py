@@ -79,7 +79,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
 def test_the_first_batch_of_a_large_corpus(shared_data: Path) -> None:
     """54 million tokens in five files; the vocabulary is given. In seconds of work, since a test may have to wait."""
     before = sum(os.times()[:2])
-    vocabulary = Vocabulary.from_file(PACKAGE / "models" / "starter" / "vocabulary.txt")
+    vocabulary = Vocabulary.from_file(PACKAGE / "models" / "base" / "vocabulary.txt")
     share = next(Corpus(shared_data / "lm" / "train-*.txt.xz").batches(batch_tokens=2_560))
     make_batch(share.sentences, vocabulary, ByteCharacters())
     assert sum(os.times()[:2]) - before < FIRST_BATCH
@@ -92,7 +92,7 @@ def test_the_command_makes_its_first_step_soon(shared_data: Path, tmp_path: Path
     lm = shared_data / "lm"
     command = [
         sys.executable, "-m", "elmokit", "pretrain", "--train", str(lm / "train-*.txt.xz"), "--heldout",
-        str(lm / "heldout-dev.txt.xz"), "--vocabulary", str(PACKAGE / "models" / "starter" / "vocabulary.txt"),
+        str(lm / "heldout-dev.txt.xz"), "--vocabulary", str(PACKAGE / "models" / "base" / "vocabulary.txt"),
         "-o", str(tmp_path / "run"), "--preset", "tiny", "--threads", "1", "--log-every", "1", "--steps", "100000",
         "--heldout-every", "100000",
     ]  # fmt: skip
