@@ -203,6 +203,21 @@ def test_max_tokens_ends_with_a_whole_sentence(tmp_path: Path) -> None:
         Corpus([path], max_tokens=0)
 
 
+def test_progress_of_a_part_is_that_of_the_part(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("a b c d\n" * 300_000)  # much more than a reader takes at once
+    whole, part = Corpus([path]), Corpus([path], max_tokens=400_000)
+    assert whole.bytes_total == part.bytes_total == path.stat().st_size
+    for _ in whole:
+        pass
+    assert whole.bytes_total == path.stat().st_size
+    for number, _ in enumerate(part, start=1):
+        if number == 50_000:  # half of it
+            assert part.bytes_total is not None
+            assert part.bytes_read / part.bytes_total == pytest.approx(0.5, abs=0.001)
+    assert part.bytes_read == part.bytes_total
+
+
 def test_another_model_is_refused(corpus: Corpus, tmp_path: Path) -> None:
     elmo: Any = ToyElmo()
     build_index(elmo, corpus, tmp_path / "index", view=AVERAGE, model="mine")

@@ -40,8 +40,14 @@ class Corpus:
 
     @property
     def bytes_total(self) -> int | None:
-        """Size of all files as they lie on disk; None when one has none, as standard input."""
-        return self._source.bytes_total
+        """Size of what will be read, as it lies on disk; None when a file has none, as standard input.
+
+        Of a part of `max_tokens` it is estimated from what was read so far.
+        """
+        total = self._source.bytes_total
+        if total is None or self._max_tokens is None or not self.tokens:
+            return total
+        return min(total, self.bytes_read * max(self._max_tokens, self.tokens) // self.tokens)
 
     def __iter__(self) -> Iterator[list[str]]:
         self.sentences = self.tokens = 0
