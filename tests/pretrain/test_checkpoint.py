@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 import pytest
 import synthetic
 import torch
+from full_disk import file_size_limit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -162,16 +161,6 @@ def test_the_last_two_and_the_best_are_kept(tmp_path: Path, kept: Checkpoint) ->
     assert [p.name[-13:-12] for p in sorted(tmp_path.iterdir())] == ["3", "7", "9"]
     checkpoint.prune(tmp_path, 9)
     assert [p.name[-13:-12] for p in sorted(tmp_path.iterdir())] == ["7", "9"]
-
-
-@contextmanager
-def file_size_limit(size: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, kept: Checkpoint) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.analysis.whole_file import whole_file
 from elmokit.errors import ConfigError, MissingExtraError, OutputError
+from elmokit.weights.whole_file import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

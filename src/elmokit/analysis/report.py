@@ -21,9 +21,9 @@ from elmokit.analysis.page import (
     to_markdown,
 )
 from elmokit.analysis.report_inputs import Inputs
-from elmokit.analysis.whole_file import whole_file
 from elmokit.errors import ConfigError, OutputError
 from elmokit.weights.model import Model
+from elmokit.weights.whole_file import whole_file
 
 _STATES = {
     "reset": "zero at the begin of every sentence", "warm": "one fixed state at the begin of every sentence",

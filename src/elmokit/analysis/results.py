@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from elmokit import __version__
-from elmokit.analysis.whole_file import whole_file
 from elmokit.errors import FormatError, OutputError
 from elmokit.weights.model import Model
+from elmokit.weights.whole_file import whole_file
 
 PathLike = str | os.PathLike[str]
 

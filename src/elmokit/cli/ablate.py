@@ -46,7 +46,7 @@ def _command(name: str) -> Any:
         given = given_settings(values)
         compared = tables(chosen.settings(**given))
         variants = [variant for rows in compared.values() for variant in rows.values()]
-        study = Study(chosen, given, data_files(train, dev, test), output.expanduser(), variants, seeds_of(seeds))
+        study = Study(chosen, given, data_files(train, dev, test), training.expanded(output), variants, seeds_of(seeds))
 
         def summarise(outcomes: Mapping[str, list[Outcome]]) -> Results:
             return study.results("ablate", numbers(compared, outcomes), outcomes)

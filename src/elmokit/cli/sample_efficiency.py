@@ -48,7 +48,7 @@ def _command(name: str) -> Any:
         expected = "numbers above 0 and up to 1, as 0.001,0.01,0.1,1"
         parts: list[float] = numbers_of(fractions, "--fractions", float, expected, lambda part: 0 < part <= 1)
         require_drawing()
-        folder = output.expanduser()
+        folder = training.expanded(output)
         study = Study(
             chosen, given_settings(values), data_files(train, dev, test), folder, variants(parts), seeds_of(seeds)
         )

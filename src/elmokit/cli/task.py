@@ -180,7 +180,7 @@ def _train_command(name: str) -> Any:
     ) -> None:
         set_threads(threads)
         make_run(
-            chosen, given_settings(values), data_files(train, dev, test), output.expanduser(), resume=resume,
+            chosen, given_settings(values), data_files(train, dev, test), training.expanded(output), resume=resume,
             overwrite=overwrite, device=device, cache=layer_cache(cache_dir, cache_limit), quiet=quiet,
         )  # fmt: skip
 

@@ -109,7 +109,7 @@ def layer_cache(folder: Path | None, limit: float) -> LayerCache:
     """The cache that `--cache-dir` and `--cache-limit` name."""
     from elmokit.tasks.layer_cache import LayerCache
 
-    return LayerCache(folder.expanduser() if folder is not None else None, limit=int(limit * 1e9))
+    return LayerCache(training.expanded(folder) if folder is not None else None, limit=int(limit * 1e9))
 
 
 @contextmanager

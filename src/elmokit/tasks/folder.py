@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from elmokit.errors import FormatError, InputError, OutputError
+from elmokit.errors import FormatError, InputError
 from elmokit.training import metrics
 from elmokit.weights.model import first_line
+from elmokit.weights.whole_file import whole_file
 
 SETTINGS = "settings.json"  # all that made the run: command, versions, data, biLM, vectors, hyper-parameters
 LABELS = "labels.json"  # what the task knew before its network was built
@@ -63,7 +62,7 @@ def read_json(path: Path) -> Any:
 
 def write_json(path: Path, content: Any) -> None:
     """Write a JSON file: people read it too."""
-    with _beside(path) as beside:
+    with whole_file(path) as beside:
         beside.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -82,7 +81,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write tensors."""
-    with _beside(path) as beside:
+    with whole_file(path) as beside:
         beside.touch()
         mode = beside.stat().st_mode  # what the user's umask allows; safetensors would leave it to the owner alone
         save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, beside)
@@ -96,16 +95,3 @@ def file_sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield beside
-        beside.replace(path)
-    except (OSError, SafetensorError) as error:
-        reason = getattr(error, "strerror", None) or first_line(error)
-        raise OutputError(f"{path}: cannot be written: {reason}") from None
-    finally:
-        beside.unlink(missing_ok=True)

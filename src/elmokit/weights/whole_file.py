@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from elmokit.errors import OutputError
+from elmokit.weights.model import first_line
 
 
 @contextmanager
@@ -17,7 +20,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         yield fresh
         fresh.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise OutputError(f"{path}: cannot be written: {reason}") from None
     finally:
         fresh.unlink(missing_ok=True)
