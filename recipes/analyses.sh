@@ -4,7 +4,7 @@
 set -euo pipefail
 data=$1 results=$2
 model=(${3:+--model "$3"})
-mkdir -p "$results"
+mkdir -p "$results/neighbors"
 
 elmo wsd --train "$data/wsd/semcor/semcor.data.xml.xz" --train-key "$data/wsd/semcor/semcor.gold.key.txt.xz" \
   --eval "$data/wsd/eval" --wordnet "$data/wsd/wordnet-3.0/wordnet-3.0-dict.tar.xz" "${model[@]}" -o "$results/wsd.json"
@@ -17,12 +17,21 @@ elmo perplexity "${3:-base}" "$data/lm/heldout-test.txt.xz" -o "$results/perplex
 elmo compare "I will buy you a present" "Live in the present , not the past" --word present "${model[@]}" \
   -o "$results/compare.json"
 
-# Neighbours of ten words with two senses, among 500,000 tokens.
-[ -e "$results/corpus.index" ] ||
-  elmo index build --corpus "$data/lm/train-00.txt.xz" --max-tokens 500000 "${model[@]}" -o "$results/corpus.index"
+# Neighbours of ten words with two senses, among 500,000 tokens: sentences with one of the words, at most 1,800 a word, so that
+# there are enough occurrences of the rare ones. Layer 0 does not know the context: it stands for static vectors.
+corpus=$results/ten-words.txt
+[ -e "$corpus" ] || xz -dc "$data"/lm/train-0*.txt.xz | awk '
+  BEGIN { split("play present bank bat spring light match rock season right", words); for (k in words) left[words[k]] = 1800 }
+  { for (i = 1; i <= NF; i++) if ($i in left && left[$i]-- > 0) { print; next } }' > "$corpus"
+for layer in 0 2; do
+  [ -e "$results/layer-$layer.index" ] ||
+    elmo index build --corpus "$corpus" --max-tokens 500000 --layer $layer "${model[@]}" -o "$results/layer-$layer.index"
+done
 while IFS='|' read -r word sense sentence; do
-  elmo neighbors --index "$results/corpus.index" "$sentence" --word "$word" --same-word "${model[@]}" \
-    --vectors "$data/vectors/glove.6B.50d.task.txt.bz2" --quiet -o "$results/neighbors-$word-$sense.json"
+  for layer in 0 2; do
+    elmo neighbors --index "$results/layer-$layer.index" "$sentence" --word "$word" --same-word "${model[@]}" \
+      --vectors "$data/vectors/glove.6B.50d.task.txt.bz2" --quiet -o "$results/neighbors/$word-$sense-$layer.json"
+  done
 done <<'QUERIES'
 play|drama|The actor forgot his lines during the play .
 play|game|Their shortstop fell but completed the play .

@@ -50,12 +50,12 @@ def slow_senses(elmo: Elmo, corpus: SenseCorpus) -> dict[str, np.ndarray]:
 
 def slow_nearest(vector: np.ndarray, lemma: str, pos: str, senses: dict[str, np.ndarray]) -> str | None:
     parts = {"NOUN": "1", "VERB": "2"}
-    cosines = {
-        key: float(vector @ mean / np.linalg.norm(vector) / np.linalg.norm(mean))
+    distances = {
+        key: float(np.linalg.norm(vector - mean))
         for key, mean in senses.items()
         if key.startswith(f"{lemma}%{parts[pos]}")
     }
-    return max(cosines, key=lambda key: cosines[key]) if cosines else None
+    return min(distances, key=lambda key: distances[key]) if distances else None
 
 
 def word(draw: st.DrawFn) -> Word:
@@ -84,7 +84,7 @@ def test_any_corpus(tmp_path_factory: pytest.TempPathFactory, train: object, tes
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layers, "BLOCK_TOKENS", block)
-        means, vectors = sense_vectors(elmo, training, inventory, METER), instance_vectors(elmo, asked, METER)
+        means, vectors = sense_vectors(elmo, training, inventory, METER).means, instance_vectors(elmo, asked, METER)
     expected = slow_senses(elmo, training)
     for number, key in enumerate(inventory.keys):
         np.testing.assert_allclose(means[:, number], expected[key], rtol=1e-5, atol=1e-6)
@@ -95,8 +95,8 @@ def test_any_corpus(tmp_path_factory: pytest.TempPathFactory, train: object, tes
         slow = slow_nearest(vectors[1, number], instance.lemma, instance.pos, expected_layer(expected, 1))
         if answer != slow:  # a tie, which WordNet's order decides
             assert answer is not None and slow is not None
-            a, b = (expected[key][1] / np.linalg.norm(expected[key][1]) @ vectors[1, number] for key in (answer, slow))
-            assert a == pytest.approx(b, abs=1e-5)
+            a, b = (np.linalg.norm(expected[key][1] - vectors[1, number]) for key in (answer, slow))
+            assert a == pytest.approx(b, abs=1e-4)
             assert answer in (BANK_RIVER, RUN_MOVE)
 
 
@@ -115,7 +115,7 @@ def test_with_a_network(tmp_path: Path, wordnet: WordNet) -> None:
     corpus = read_corpus(write_corpus(tmp_path, "train", sentences))
     inventory = SenseInventory.of(corpus.instances, corpus.instances, wordnet)
     assert inventory.keys == [BANK_RIVER, BANK_MONEY, TAKE_PLACE]
-    means = sense_vectors(elmo, corpus, inventory, METER)
+    means = sense_vectors(elmo, corpus, inventory, METER).means
     expected = slow_senses(elmo, corpus)
     np.testing.assert_allclose(means, np.stack([expected[key] for key in inventory.keys], axis=1), rtol=1e-4, atol=1e-6)
 
@@ -129,10 +129,14 @@ def test_by_hand(tmp_path: Path, wordnet: WordNet) -> None:
     ]
     corpus = read_corpus(write_corpus(tmp_path, "train", sentences))
     inventory = SenseInventory.of(corpus.instances, corpus.instances, wordnet)
-    means = sense_vectors(WordElmo(), corpus, inventory, METER)  # type: ignore[arg-type]
+    found = sense_vectors(WordElmo(), corpus, inventory, METER)  # type: ignore[arg-type]
+    means = found.means
     bank, river, rich, green = map(word_vector, ("bank", "river", "rich", "green"))
     np.testing.assert_allclose(means[0], [bank, (bank + (river + bank) / 2) / 2], rtol=1e-6)
     np.testing.assert_allclose(means[1], [green, (rich + (rich + river) / 2) / 2], rtol=1e-6)
+    tokens = [bank, bank, river, bank], [green, rich, rich, river]  # of the occurrences, in both layers
+    np.testing.assert_allclose(found.spread, np.std(tokens, axis=1), rtol=1e-6)
+    np.testing.assert_allclose(found.scaled(means)[1], means[1] / np.std(tokens[1], axis=0), rtol=1e-6)
 
 
 def test_ties_and_lemmas_that_were_never_seen(tmp_path: Path, wordnet: WordNet) -> None:
@@ -144,7 +148,7 @@ def test_ties_and_lemmas_that_were_never_seen(tmp_path: Path, wordnet: WordNet) 
     asked = read_corpus(write_corpus(tmp_path, "test", [["the", money, ("runs", "run", "VERB", [RUN_MOVE])]]))
     inventory = SenseInventory.of(training.instances, asked.instances, wordnet)
     elmo: Elmo = WordElmo()  # type: ignore[assignment]
-    means, vectors = sense_vectors(elmo, training, inventory, METER), instance_vectors(elmo, asked, METER)
+    means, vectors = sense_vectors(elmo, training, inventory, METER).means, instance_vectors(elmo, asked, METER)
     assert nearest_senses(vectors[0], asked.instances, means[0], inventory) == [BANK_RIVER, None]
     assert nearest_senses(vectors[1], asked.instances, means[1], inventory) == [BANK_MONEY, None]
 

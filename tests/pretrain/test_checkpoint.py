@@ -231,6 +231,19 @@ def test_weights_that_got_worse_are_not_exported(tmp_path: Path, text: Path, hel
     assert checkpoint.path_of(tmp_path / "run" / CHECKPOINTS, int(run.state.best["step"])).exists()
 
 
+def test_the_best_weights_stay_when_their_checkpoint_is_damaged(tmp_path: Path, text: Path, heldout: Path) -> None:
+    run = start(tmp_path / "run", text, heldout, steps=12)
+    for event in run.go():
+        if isinstance(event, Look) and event.step == 8:
+            for parameter in run.state.head.parameters():
+                parameter.data.mul_(-5)
+        if isinstance(event, Look) and event.step == 12:
+            checkpoint.path_of(tmp_path / "run" / CHECKPOINTS, 8).write_bytes(b"cut short")
+    assert run.state.best is not None and run.state.best["step"] == 8
+    found = perplexity(weights.load(tmp_path / "run"), read_lines(heldout))
+    assert found.geometric_mean == pytest.approx(run.state.best["geometric_mean"], rel=1e-5)
+
+
 def test_a_killed_run_goes_on_and_its_metrics_do_not_repeat(tmp_path: Path, text: Path, heldout: Path) -> None:
     whole = start(tmp_path / "whole", text, heldout)
     list(whole.go())

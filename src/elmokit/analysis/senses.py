@@ -17,7 +17,7 @@ from elmokit.analysis.senses_data import Instance, SenseCorpus
 from elmokit.analysis.wordnet import WordNet
 from elmokit.embed.elmo import Elmo
 
-TIE = 1e-6  # cosines that differ by less are equal: sums of the same vectors in another order
+TIE = 1e-5  # distances that differ by less are equal: sums of the same vectors in another order
 
 Vectors = NDArray[np.floating]
 Places = NDArray[np.int64]
@@ -48,8 +48,20 @@ class SenseInventory:
         return cls(keys, ranges)
 
 
-def sense_vectors(elmo: Elmo, corpus: SenseCorpus, senses: SenseInventory, meter: Meter) -> Vectors:
-    """(L + 1, S, 2D): the mean of every sense's occurrences."""
+@dataclass(frozen=True)
+class SenseVectors:
+    """What the training text says of the senses."""
+
+    means: Vectors  # (L + 1, S, 2D) over the occurrences of every sense
+    spread: Vectors  # (L + 1, 2D) standard deviation of every dimension, over the tokens of all occurrences
+
+    def scaled(self, vectors: Vectors) -> Vectors:
+        """(L + 1, n, 2D) with every dimension of every layer in units of its spread, so that each counts alike."""
+        return vectors / np.where(self.spread == 0, 1, self.spread)[:, None]
+
+
+def sense_vectors(elmo: Elmo, corpus: SenseCorpus, senses: SenseInventory, meter: Meter) -> SenseVectors:
+    """The mean of every sense's occurrences, and how far these lie apart."""
     numbers = {key: number for number, key in enumerate(senses.keys)}
     pairs = [
         (instance, numbers[key])
@@ -58,9 +70,11 @@ def sense_vectors(elmo: Elmo, corpus: SenseCorpus, senses: SenseInventory, meter
         for key in instance.keys
     ]
     rows = np.array([row for _, row in pairs], dtype=np.int64)
-    sums = _sum_up(elmo, corpus.sentences, [instance for instance, _ in pairs], rows, len(senses.keys), meter)
+    moments = Moments(elmo.config.n_vectors, elmo.config.vector_dim)
+    occurrences = [instance for instance, _ in pairs]
+    sums = _sum_up(elmo, corpus.sentences, occurrences, rows, len(senses.keys), meter, moments)
     counts = np.bincount(rows, minlength=len(senses.keys))
-    return sums / np.maximum(counts, 1)[:, None]
+    return SenseVectors(sums / np.maximum(counts, 1)[:, None], moments.deviation())
 
 
 def instance_vectors(elmo: Elmo, corpus: SenseCorpus, meter: Meter) -> Vectors:
@@ -69,9 +83,28 @@ def instance_vectors(elmo: Elmo, corpus: SenseCorpus, meter: Meter) -> Vectors:
     return _sum_up(elmo, corpus.sentences, corpus.instances, rows, len(rows), meter)
 
 
+class Moments:
+    """Sum and sum of squares of vectors that come in blocks."""
+
+    def __init__(self, n_layers: int, dim: int) -> None:
+        self._count = 0
+        self._sum, self._squares = (torch.zeros(n_layers, dim, dtype=torch.float64) for _ in range(2))
+
+    def add(self, vectors: torch.Tensor) -> None:
+        """(L + 1, n, 2D)."""
+        self._count += vectors.shape[1]
+        self._sum += vectors.sum(dim=1)
+        self._squares += vectors.square().sum(dim=1)
+
+    def deviation(self) -> Vectors:
+        """(L + 1, 2D) the standard deviation of every dimension."""
+        mean = self._sum / max(self._count, 1)
+        return (self._squares / max(self._count, 1) - mean.square()).clamp(min=0).sqrt().numpy()
+
+
 def _sum_up(
     elmo: Elmo, sentences: Sequence[Sequence[str]], instances: Sequence[Instance], rows: Places, n_rows: int,
-    meter: Meter,
+    meter: Meter, moments: Moments | None = None,
 ) -> Vectors:  # fmt: skip
     """(L + 1, R, 2D): the vectors of instances, which stand in their order, added up in the rows that they belong to.
 
@@ -89,6 +122,8 @@ def _sum_up(
     for block in token_blocks(elmo, sentences, meter):
         stop = int(np.searchsorted(places, done + block.shape[1]))  # instances end where sentences and blocks do
         chosen = torch.from_numpy(block[:, places[start:stop] - done]).double()
+        if moments is not None:
+            moments.add(chosen)
         sums.index_add_(1, targets[start:stop], chosen * shares[start:stop, None])
         done, start = done + block.shape[1], stop
     return sums.numpy()
@@ -97,23 +132,17 @@ def _sum_up(
 def nearest_senses(
     vectors: Vectors, instances: Sequence[Instance], means: Vectors, senses: SenseInventory
 ) -> list[str | None]:
-    """The seen sense with the highest cosine for every instance; None where the lemma was never seen.
+    """The nearest seen sense for every instance; None where the lemma was never seen.
 
-    vectors: (I, 2D) of the instances; means: (S, 2D) of the senses. Of equally near senses WordNet's first is taken.
+    vectors: (I, 2D) of the instances; means: (S, 2D) of the senses. Near is Euclidean, as the root of the mean square
+    over the dimensions. Of equally near senses WordNet's first is taken.
     """
     ranges = [senses.ranges.get((instance.lemma, instance.pos), range(0)) for instance in instances]
-    unit, unit_means = _normalised(vectors), _normalised(means)
     answers: list[str | None] = []
-    for vector, candidates in zip(unit, ranges, strict=True):
+    for vector, candidates in zip(vectors, ranges, strict=True):
         if not candidates:
             answers.append(None)
             continue
-        cosines = unit_means[candidates.start : candidates.stop] @ vector
-        answers.append(senses.keys[candidates[int(np.argmax(cosines >= cosines.max() - TIE))]])
+        distances = np.sqrt(np.square(means[candidates.start : candidates.stop] - vector).mean(axis=1))
+        answers.append(senses.keys[candidates[int(np.argmax(distances <= distances.min() + TIE))]])
     return answers
-
-
-def _normalised(vectors: Vectors) -> Vectors:
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    unit: Vectors = vectors / np.where(lengths == 0, 1, lengths)
-    return unit

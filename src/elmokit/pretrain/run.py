@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.config import ModelConfig
-from elmokit.errors import ConfigError, InputError, OutputError
+from elmokit.errors import ConfigError, FormatError, InputError, OutputError
 from elmokit.pretrain.corpus import Corpus, overlap
 from elmokit.pretrain.distributed import Processes
 from elmokit.pretrain.export import export
@@ -93,7 +93,10 @@ class Run:
         """At the end: the best weights, even if the process that should have exported them was killed."""
         state, best = self.state, self.state.best
         if best is not None and best["step"] != state.step:
-            kept = checkpoint.read(checkpoint.path_of(self.folder / CHECKPOINTS, int(best["step"])))
+            try:
+                kept = checkpoint.read(checkpoint.path_of(self.folder / CHECKPOINTS, int(best["step"])))
+            except FormatError:
+                return  # lost, or damaged since; its weights were exported when they were made
             state = TrainingState.from_checkpoint(kept)
         export(state, self.folder)
 
