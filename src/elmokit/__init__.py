@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from elmokit.nn.scalar_mix import ScalarMix
     from elmokit.tasks.model import TaskModel
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = ["Elmo", "ElmoEmbedding", "EmbeddedSentence", "ScalarMix", "TaskModel", "__version__"]
 
 _HOMES = {

@@ -20,9 +20,11 @@ def test_views() -> None:
     array = np.arange(12.0).reshape(3, 2, 2)
     assert View("layer 1", 1).of(array).tolist() == [[4, 5], [6, 7]]
     assert View("average", None).of(array).tolist() == [[4, 5], [6, 7]]
+    (added,) = views("2-0", 3)
+    assert added.name == "layer 2 - 0" and added.of(array).tolist() == [[8, 8], [8, 8]]
 
 
-@pytest.mark.parametrize("choice", ["3", "", "last", "1,,2", "-1", "1.5"])
+@pytest.mark.parametrize("choice", ["3", "", "last", "1,,2", "-1", "1.5", "3-2", "2-", "2-1-0"])
 def test_layers_that_are_not_there(choice: str) -> None:
     with pytest.raises(ConfigError, match="--layers: expected all, or some of 0 to 2, top, average"):
         views(choice, 3)

@@ -14,13 +14,14 @@ from sense_files import BANK_MONEY, BANK_RIVER, RUN_MOVE, RUN_WORK, TAKE_PLACE, 
 from word_elmo import WordElmo, word_vector
 
 from elmokit.analysis import layers
-from elmokit.analysis.layers import Meter
+from elmokit.analysis.layers import Meter, views
 from elmokit.analysis.senses import SenseInventory, instance_vectors, nearest_senses, sense_vectors
 from elmokit.analysis.senses_data import Instance, SenseCorpus, read_corpus
 from elmokit.analysis.wordnet import WordNet, read_wordnet
 from elmokit.embed.elmo import Elmo
 
 METER = Meter(None, 1)
+VIEWS = views("0,1,1-0", 2)
 
 
 @pytest.fixture
@@ -84,7 +85,8 @@ def test_any_corpus(tmp_path_factory: pytest.TempPathFactory, train: object, tes
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layers, "BLOCK_TOKENS", block)
-        means, vectors = sense_vectors(elmo, training, inventory, METER).means, instance_vectors(elmo, asked, METER)
+        means = sense_vectors(elmo, training, inventory, VIEWS, METER).means
+        vectors = instance_vectors(elmo, asked, METER)
     expected = slow_senses(elmo, training)
     for number, key in enumerate(inventory.keys):
         np.testing.assert_allclose(means[:, number], expected[key], rtol=1e-5, atol=1e-6)
@@ -115,7 +117,7 @@ def test_with_a_network(tmp_path: Path, wordnet: WordNet) -> None:
     corpus = read_corpus(write_corpus(tmp_path, "train", sentences))
     inventory = SenseInventory.of(corpus.instances, corpus.instances, wordnet)
     assert inventory.keys == [BANK_RIVER, BANK_MONEY, TAKE_PLACE]
-    means = sense_vectors(elmo, corpus, inventory, METER).means
+    means = sense_vectors(elmo, corpus, inventory, VIEWS, METER).means
     expected = slow_senses(elmo, corpus)
     np.testing.assert_allclose(means, np.stack([expected[key] for key in inventory.keys], axis=1), rtol=1e-4, atol=1e-6)
 
@@ -129,14 +131,14 @@ def test_by_hand(tmp_path: Path, wordnet: WordNet) -> None:
     ]
     corpus = read_corpus(write_corpus(tmp_path, "train", sentences))
     inventory = SenseInventory.of(corpus.instances, corpus.instances, wordnet)
-    found = sense_vectors(WordElmo(), corpus, inventory, METER)  # type: ignore[arg-type]
+    found = sense_vectors(WordElmo(), corpus, inventory, VIEWS, METER)  # type: ignore[arg-type]
     means = found.means
     bank, river, rich, green = map(word_vector, ("bank", "river", "rich", "green"))
     np.testing.assert_allclose(means[0], [bank, (bank + (river + bank) / 2) / 2], rtol=1e-6)
     np.testing.assert_allclose(means[1], [green, (rich + (rich + river) / 2) / 2], rtol=1e-6)
     tokens = [bank, bank, river, bank], [green, rich, rich, river]  # of the occurrences, in both layers
-    np.testing.assert_allclose(found.spread, np.std(tokens, axis=1), rtol=1e-6)
-    np.testing.assert_allclose(found.scaled(means)[1], means[1] / np.std(tokens[1], axis=0), rtol=1e-6)
+    differences = [after - before for before, after in zip(*tokens, strict=True)]
+    np.testing.assert_allclose(found.spread, np.std([*tokens, differences], axis=1), rtol=1e-5)
 
 
 def test_ties_and_lemmas_that_were_never_seen(tmp_path: Path, wordnet: WordNet) -> None:
@@ -148,7 +150,7 @@ def test_ties_and_lemmas_that_were_never_seen(tmp_path: Path, wordnet: WordNet) 
     asked = read_corpus(write_corpus(tmp_path, "test", [["the", money, ("runs", "run", "VERB", [RUN_MOVE])]]))
     inventory = SenseInventory.of(training.instances, asked.instances, wordnet)
     elmo: Elmo = WordElmo()  # type: ignore[assignment]
-    means, vectors = sense_vectors(elmo, training, inventory, METER).means, instance_vectors(elmo, asked, METER)
+    means, vectors = sense_vectors(elmo, training, inventory, VIEWS, METER).means, instance_vectors(elmo, asked, METER)
     assert nearest_senses(vectors[0], asked.instances, means[0], inventory) == [BANK_RIVER, None]
     assert nearest_senses(vectors[1], asked.instances, means[1], inventory) == [BANK_MONEY, None]
 

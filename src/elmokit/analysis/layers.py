@@ -18,19 +18,23 @@ BLOCK_TOKENS = 4096  # at a time: enough that what is done with them costs littl
 
 @dataclass(frozen=True)
 class View:
-    """One vector a token: that of a layer, or the average of all."""
+    """One vector a token: that of a layer, what a layer adds to another, or the average of all."""
 
-    name: str  # "layer 0", ..., "average"
+    name: str  # "layer 0", ..., "layer 2 - 1", "average"
     layer: int | None  # None is the average
+    minus: int | None = None  # a layer to take away: of one with a residual connection, its LSTM's own output is left
 
     def of(self, layers: NDArray[np.floating]) -> NDArray[np.floating]:
         """(..., 2D) out of (L + 1, ..., 2D)."""
         vectors: NDArray[np.floating] = layers.mean(axis=0) if self.layer is None else layers[self.layer]
-        return vectors
+        return vectors if self.minus is None else vectors - layers[self.minus]
 
 
 def views(choice: str, n_layers: int) -> list[View]:
-    """What `--layers` names: "all" is every layer and their average; else a list of numbers, `top` and `average`."""
+    """What `--layers` names: "all" is every layer and their average; else a list of numbers, `top` and `average`.
+
+    `2-1` is what layer 2 adds to layer 1.
+    """
     if choice == "all":
         return [*(View(f"layer {j}", j) for j in range(n_layers)), View("average", None)]
     found: dict[str, View] = {}
@@ -41,9 +45,13 @@ def views(choice: str, n_layers: int) -> list[View]:
         elif name == "top" or (name.isdecimal() and int(name) < n_layers):
             layer = n_layers - 1 if name == "top" else int(name)
             view = View(f"layer {layer}", layer)
+        elif (pair := name.split("-")) and len(pair) == 2 and all(j.isdecimal() and int(j) < n_layers for j in pair):
+            layer, minus = map(int, pair)
+            view = View(f"layer {layer} - {minus}", layer, minus)
         else:
             raise ConfigError(
-                f"--layers: expected all, or some of 0 to {n_layers - 1}, top, average, as 1,2,average, found {name!r}"
+                f"--layers: expected all, or some of 0 to {n_layers - 1}, top, average, as 1,2,average, or 2-1 for "
+                f"what layer 2 adds to layer 1, found {name!r}"
             )
         found[view.name] = view
     return list(found.values())

@@ -91,7 +91,7 @@ def scan(
     if elmo.state == "carry":
         raise ConfigError("state: expected reset or warm, as a query has no sentence before it, found carry")
     views = query.views
-    one = views[0] if len(views) == 1 else None
+    one = views[0] if len(views) == 1 and views[0].minus is None else None
     nearest = [_Nearest(k) for _ in views]
     word, occurrences = query.occurrence.word.casefold(), 0
     sentences = tokens = 0

@@ -58,8 +58,8 @@ class TokenVectors:
 
     def of(self, tokens: Places | slice, views: Sequence[View]) -> Tensor:
         """(V, n, 2D) of some tokens."""
-        layers = torch.from_numpy(self._array[tokens].astype(np.float32))  # (n, L + 1, 2D)
-        return torch.stack([layers.mean(dim=1) if view.layer is None else layers[:, view.layer] for view in views])
+        layers = self._array[tokens].astype(np.float32).transpose(1, 0, 2)  # (L + 1, n, 2D)
+        return torch.from_numpy(np.stack([view.of(layers) for view in views]))
 
     def blocks(self, views: Sequence[View]) -> Iterator[Tensor]:
         """(V, n, 2D) of all tokens in their order, some thousand at a time."""

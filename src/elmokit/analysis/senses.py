@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from elmokit.analysis.layers import Meter, token_blocks
+from elmokit.analysis.layers import Meter, View, token_blocks
 from elmokit.analysis.senses_data import Instance, SenseCorpus
 from elmokit.analysis.wordnet import WordNet
 from elmokit.embed.elmo import Elmo
@@ -53,14 +53,12 @@ class SenseVectors:
     """What the training text says of the senses."""
 
     means: Vectors  # (L + 1, S, 2D) over the occurrences of every sense
-    spread: Vectors  # (L + 1, 2D) standard deviation of every dimension, over the tokens of all occurrences
-
-    def scaled(self, vectors: Vectors) -> Vectors:
-        """(L + 1, n, 2D) with every dimension of every layer in units of its spread, so that each counts alike."""
-        return vectors / np.where(self.spread == 0, 1, self.spread)[:, None]
+    spread: Vectors  # (V, 2D) standard deviation of every dimension of every view, over the tokens of all occurrences
 
 
-def sense_vectors(elmo: Elmo, corpus: SenseCorpus, senses: SenseInventory, meter: Meter) -> SenseVectors:
+def sense_vectors(
+    elmo: Elmo, corpus: SenseCorpus, senses: SenseInventory, views: Sequence[View], meter: Meter
+) -> SenseVectors:
     """The mean of every sense's occurrences, and how far these lie apart."""
     numbers = {key: number for number, key in enumerate(senses.keys)}
     pairs = [
@@ -70,7 +68,7 @@ def sense_vectors(elmo: Elmo, corpus: SenseCorpus, senses: SenseInventory, meter
         for key in instance.keys
     ]
     rows = np.array([row for _, row in pairs], dtype=np.int64)
-    moments = Moments(elmo.config.n_vectors, elmo.config.vector_dim)
+    moments = Moments(views, elmo.config.vector_dim)
     occurrences = [instance for instance, _ in pairs]
     sums = _sum_up(elmo, corpus.sentences, occurrences, rows, len(senses.keys), meter, moments)
     counts = np.bincount(rows, minlength=len(senses.keys))
@@ -84,22 +82,25 @@ def instance_vectors(elmo: Elmo, corpus: SenseCorpus, meter: Meter) -> Vectors:
 
 
 class Moments:
-    """Sum and sum of squares of vectors that come in blocks."""
+    """Sums and sums of squares of the vectors that views have of tokens, which come in blocks."""
 
-    def __init__(self, n_layers: int, dim: int) -> None:
-        self._count = 0
-        self._sum, self._squares = (torch.zeros(n_layers, dim, dtype=torch.float64) for _ in range(2))
+    def __init__(self, views: Sequence[View], dim: int) -> None:
+        self._views, self._count = views, 0
+        self._sum, self._squares = np.zeros((2, len(views), dim))
 
-    def add(self, vectors: torch.Tensor) -> None:
+    def add(self, layers: Vectors) -> None:
         """(L + 1, n, 2D)."""
-        self._count += vectors.shape[1]
-        self._sum += vectors.sum(dim=1)
-        self._squares += vectors.square().sum(dim=1)
+        self._count += layers.shape[1]
+        for number, view in enumerate(self._views):
+            vectors = view.of(layers)  # (n, 2D)
+            self._sum[number] += vectors.sum(axis=0)
+            self._squares[number] += np.square(vectors).sum(axis=0)
 
     def deviation(self) -> Vectors:
-        """(L + 1, 2D) the standard deviation of every dimension."""
+        """(V, 2D) the standard deviation of every dimension; 1 where nothing varies, so that it can be divided by."""
         mean = self._sum / max(self._count, 1)
-        return (self._squares / max(self._count, 1) - mean.square()).clamp(min=0).sqrt().numpy()
+        deviation: Vectors = np.sqrt(np.maximum(self._squares / max(self._count, 1) - np.square(mean), 0))
+        return np.where(deviation < 1e-6, 1, deviation)
 
 
 def _sum_up(
@@ -121,10 +122,10 @@ def _sum_up(
     done = start = 0  # tokens, and entries
     for block in token_blocks(elmo, sentences, meter):
         stop = int(np.searchsorted(places, done + block.shape[1]))  # instances end where sentences and blocks do
-        chosen = torch.from_numpy(block[:, places[start:stop] - done]).double()
+        chosen = block[:, places[start:stop] - done].astype(np.float64)
         if moments is not None:
             moments.add(chosen)
-        sums.index_add_(1, targets[start:stop], chosen * shares[start:stop, None])
+        sums.index_add_(1, targets[start:stop], torch.from_numpy(chosen) * shares[start:stop, None])
         done, start = done + block.shape[1], stop
     return sums.numpy()
 

@@ -97,12 +97,11 @@ def evaluate_senses(
     first: Answers = [wordnet.first(instance.lemma, instance.pos) for instance in asked]
     senses = SenseInventory.of(training.instances, asked, wordnet)
     meter = Meter(progress, sum(len(tokens) for corpus in (training, *sets) for tokens in corpus.sentences))
-    known = sense_vectors(elmo, training, senses, meter)
+    known = sense_vectors(elmo, training, senses, views, meter)
     vectors = np.concatenate([instance_vectors(elmo, corpus, meter) for corpus in sets], axis=1)
-    means, vectors = known.scaled(known.means), known.scaled(vectors)
     systems = {FIRST_SENSE: first}
-    for view in views:
-        nearest = nearest_senses(view.of(vectors), asked, view.of(means), senses)
+    for view, spread in zip(views, known.spread, strict=True):
+        nearest = nearest_senses(view.of(vectors) / spread, asked, view.of(known.means) / spread, senses)
         systems[view.name] = [near or back_off for near, back_off in zip(nearest, first, strict=True)]
     groups = _groups(sets)
     return SenseReport(

@@ -65,7 +65,7 @@ def build(
     text = Corpus(corpus, tokenizer=tokenizer, max_tokens=max_tokens)
     elmo = Elmo.from_pretrained(model, state=state, device=device)
     chosen = views(layer, elmo.config.n_vectors)
-    if len(chosen) > 1:
+    if len(chosen) > 1 or chosen[0].minus is not None:
         raise ConfigError(f"--layer: expected average, top or the number of one layer, found {layer!r}")
     if model is not None and Path(model).exists():
         model = str(Path(model).absolute())  # as a search may be asked for elsewhere

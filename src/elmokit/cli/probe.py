@@ -29,7 +29,11 @@ def probe(
         str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
     ] = None,
     layers: Annotated[
-        str, typer.Option(metavar="all|0,1,top,average", help="Which vectors; all is each layer, and their average.")
+        str,
+        typer.Option(
+            metavar="all|0,1,2-1,top,average",
+            help="Which vectors: all is each layer, and their average; 2-1 is what layer 2 adds to layer 1.",
+        ),
     ] = "all",
     control: Annotated[
         bool, typer.Option("--control", help="The same again with random weights, in a model of the same shape.")

@@ -31,7 +31,11 @@ def wsd(
         typer.Option(metavar="PLACE", help="WordNet's folder, or a tar file of it; by default /usr/share/wordnet."),
     ] = None,
     layers: Annotated[
-        str, typer.Option(metavar="all|0,1,top,average", help="Which vectors; all is each layer, and their average.")
+        str,
+        typer.Option(
+            metavar="all|0,1,2-1,top,average",
+            help="Which vectors: all is each layer, and their average; 2-1 is what layer 2 adds to layer 1.",
+        ),
     ] = "all",
     train_key: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keys of --train; by default *.gold.key.txt beside it.")
