@@ -9,8 +9,10 @@ mkdir -p "$results/neighbors"
 elmo wsd --train "$data/wsd/semcor/semcor.data.xml.xz" --train-key "$data/wsd/semcor/semcor.gold.key.txt.xz" \
   --eval "$data/wsd/eval" --wordnet "$data/wsd/wordnet-3.0/wordnet-3.0-dict.tar.xz" "${model[@]}" --layers 0,1,2,2-1,average \
   -o "$results/wsd.json"
-elmo probe --train "$data/pos/ud-ewt/en_ewt-ud-train.conllu.xz" --test "$data/pos/ud-ewt/en_ewt-ud-test.conllu.xz" \
-  --column xpos --control "${model[@]}" -o "$results/probe-ewt.json"
+for column in xpos upos; do
+  elmo probe --train "$data/pos/ud-ewt/en_ewt-ud-train.conllu.xz" --test "$data/pos/ud-ewt/en_ewt-ud-test.conllu.xz" \
+    --column $column --control "${model[@]}" -o "$results/probe-ewt-$column.json"
+done
 elmo probe --train "$data/pos/conll2000/train.txt.gz" --test "$data/pos/conll2000/test.txt" --column 3 "${model[@]}" \
   -o "$results/probe-chunks.json"
 elmo polysemy "${model[@]}" -o "$results/polysemy.json"
