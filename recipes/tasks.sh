@@ -29,7 +29,7 @@ coref="--train $coref/train.conll.xz --dev $coref/dev.conll.xz --test $coref/tes
 
 # Epochs at most, and those without a better dev score after which a run ends: fewer than the defaults, for an evening.
 {
-  one coref coref 0 $coref $glove --epochs 20 --patience 4
+  one coref coref 0 $coref $glove --epochs 20 --patience 8
   one snli snli 0 $snli $glove --epochs 6 --patience 2
   one srl srl 0 $srl $glove --epochs 8
   one squad squad 0 $squad $glove --epochs 10 --patience 2

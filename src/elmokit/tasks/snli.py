@@ -34,6 +34,7 @@ class SnliSettings(FitSettings):
 
     hidden: int = option(150, "Cells of both biLSTMs in each direction, and width of the other layers.", minimum=1)
     elmo_dropout: float = 0.0  # all inputs are dropped out together
+    dropout: float = 0.2  # with the 0.5 of the published model, so narrow a network hardly begins to learn
     epochs: int = 12
     patience: int = 3
 
