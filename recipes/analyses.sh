@@ -23,9 +23,9 @@ elmo compare "I will buy you a present" "Live in the present , not the past" --w
 # Neighbours of ten words with two senses, among 500,000 tokens: sentences with one of the words, at most 1,800 a word, so that
 # there are enough occurrences of the rare ones. Layer 0 does not know the context: it stands for static vectors.
 corpus=$results/ten-words.txt
-[ -e "$corpus" ] || xz -dc "$data"/lm/train-0*.txt.xz | awk '
+[ -e "$corpus" ] || { xz -dc "$data"/lm/train-0*.txt.xz | awk '
   BEGIN { split("play present bank bat spring light match rock season right", words); for (k in words) left[words[k]] = 1800 }
-  { for (i = 1; i <= NF; i++) if ($i in left && left[$i]-- > 0) { print; next } }' > "$corpus"
+  { for (i = 1; i <= NF; i++) if ($i in left && left[$i]-- > 0) { print; next } }' > "$corpus.new" && mv "$corpus.new" "$corpus"; }
 for layer in 0 2; do
   [ -e "$results/layer-$layer.index" ] ||
     elmo index build --corpus "$corpus" --max-tokens 500000 --layer $layer "${model[@]}" -o "$results/layer-$layer.index"

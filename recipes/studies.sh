@@ -15,7 +15,7 @@ sentiment() {
   elmo ablate sst $sst -o "$runs/ablate-sst" --seeds 0,1 --epochs 15 --patience 4 --threads 1 --quiet
   elmo sample-efficiency sst $sst -o "$runs/less-sst" --fractions 0.01,0.1,1 --epochs 15 --patience 4 --threads 1 --quiet
 }
-inference() {  # all 70,000 pairs would take hours for a table: a tenth of them, and seven thousandths to a tenth for the curve
+inference() {  # all 70,000 pairs would take hours for a table: a tenth of them; up to three tenths for the curve
   elmo ablate snli $snli -o "$runs/ablate-snli" --train-fraction 0.1 --epochs 8 --patience 2 --threads 1 --quiet
   elmo sample-efficiency snli $snli -o "$runs/less-snli" --fractions 0.003,0.03,0.3 --epochs 8 --patience 2 --threads 1 --quiet
 }

@@ -98,7 +98,7 @@ def test_any_corpus(tmp_path_factory: pytest.TempPathFactory, train: object, tes
         if answer != slow:  # a tie, which WordNet's order decides
             assert answer is not None and slow is not None
             a, b = (np.linalg.norm(expected[key][1] - vectors[1, number]) for key in (answer, slow))
-            assert a == pytest.approx(b, abs=1e-4)
+            assert a == pytest.approx(b, abs=3e-5)  # TIE, which is of the mean over 6 dimensions
             assert answer in (BANK_RIVER, RUN_MOVE)
 
 

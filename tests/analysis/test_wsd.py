@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import models
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -87,6 +88,22 @@ def test_by_hand(files: Path) -> None:
     assert (report.main, report.instances, report.backed_off, report.unanswered) == ("test", 7, 3, 1)
     assert report.not_in_wordnet == 1  # zork
     assert (report.training_instances, report.training_senses, report.tokens) == (4, 4, 8 + 4 + 10)
+
+
+def test_every_dimension_counts_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the wide dimension the river is nearer (10 against 40), by the narrow one the money, in units of each more."""
+    places = {"banka": (0, 0), "bankb": (100, 0), "bankc": (60, 1), "bankd": (140, 1), "bankq": (90, 0)}
+    monkeypatch.setattr(
+        "word_elmo.word_vector", lambda word: np.array([*places.get(word, (0, 0)), 0, 0, 0, 0], np.float32)
+    )
+    senses = {"banka": BANK_MONEY, "bankb": BANK_MONEY, "bankc": BANK_RIVER, "bankd": BANK_RIVER}
+    training = write_corpus(tmp_path, "train", [[(word, "bank", "NOUN", [key])] for word, key in senses.items()])
+    asked = write_corpus(tmp_path, "test", [[("bankq", "bank", "NOUN", [BANK_MONEY])]])
+    wordnet = read_wordnet(write_wordnet(tmp_path / "wordnet"))
+    report = evaluate_senses(
+        WordElmo(), read_corpus(training), [read_corpus(asked)], wordnet, views("0", 2)  # type: ignore[arg-type]
+    )  # fmt: skip
+    assert report.scores["layer 0"]["test"]["ALL"] == Score(1, 1, 1)
 
 
 def test_percentages() -> None:

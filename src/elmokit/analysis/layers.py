@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -45,8 +46,8 @@ def views(choice: str, n_layers: int) -> list[View]:
         elif name == "top" or (name.isdecimal() and int(name) < n_layers):
             layer = n_layers - 1 if name == "top" else int(name)
             view = View(f"layer {layer}", layer)
-        elif (pair := name.split("-")) and len(pair) == 2 and all(j.isdecimal() and int(j) < n_layers for j in pair):
-            layer, minus = map(int, pair)
+        elif (pair := re.fullmatch("([0-9]+)-([0-9]+)", name)) and n_layers > int(pair[1]) > int(pair[2]):
+            layer, minus = int(pair[1]), int(pair[2])
             view = View(f"layer {layer} - {minus}", layer, minus)
         else:
             raise ConfigError(
@@ -55,6 +56,32 @@ def views(choice: str, n_layers: int) -> list[View]:
             )
         found[view.name] = view
     return list(found.values())
+
+
+class Moments:
+    """Mean and standard deviation of every dimension of V views, of tokens that come in blocks."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._sum: NDArray[np.float64] | float = 0.0
+        self._squares: NDArray[np.float64] | float = 0.0
+
+    def add(self, vectors: NDArray[np.floating]) -> None:
+        """(V, n, 2D). Sums are in 64 bits."""
+        self._count += vectors.shape[1]
+        self._sum = self._sum + vectors.sum(axis=1, dtype=np.float64)
+        self._squares = self._squares + np.square(vectors, dtype=np.float64).sum(axis=1)
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """(V, 2D)."""
+        return np.asarray(self._sum / max(self._count, 1))
+
+    @property
+    def deviation(self) -> NDArray[np.float64]:
+        """(V, 2D); 1 where nothing varies, so that it can be divided by."""
+        deviation = np.sqrt(np.maximum(self._squares / max(self._count, 1) - np.square(self.mean), 0))
+        return np.where(deviation < 1e-6, 1, deviation)
 
 
 class Meter:

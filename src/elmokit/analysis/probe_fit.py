@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.analysis.layers import Meter, View, token_blocks
+from elmokit.analysis.layers import Meter, Moments, View, token_blocks
 from elmokit.embed.elmo import Elmo
 from elmokit.errors import ConfigError
 
@@ -91,7 +91,7 @@ class Probes(nn.Module):
         super().__init__()
         n_views, _, dim = mean.shape
         self.register_buffer("mean", mean)
-        self.register_buffer("scale", 1 / torch.where(deviation < 1e-6, 1, deviation))
+        self.register_buffer("scale", 1 / deviation)
         self.weight = nn.Parameter(torch.zeros(n_views, dim, n_tags))
         self.bias = nn.Parameter(torch.zeros(n_views, 1, n_tags))
 
@@ -110,7 +110,11 @@ def fit_probes(
 
     Adam treats every number by itself, so that all views at once are trained exactly as each alone would be.
     """
-    probes = Probes(**_moments(vectors, views), n_tags=n_tags)
+    moments = Moments()
+    for block in vectors.blocks(views):
+        moments.add(block.numpy())
+    mean, deviation = (torch.from_numpy(x).float().unsqueeze(1) for x in (moments.mean, moments.deviation))
+    probes = Probes(mean=mean, deviation=deviation, n_tags=n_tags)
     optimiser = torch.optim.Adam(probes.parameters(), lr=settings.learning_rate)
     n_steps = settings.epochs * -(-vectors.count // settings.batch_size)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / n_steps)
@@ -127,17 +131,6 @@ def fit_probes(
             optimiser.step()
             schedule.step()
     return probes
-
-
-def _moments(vectors: TokenVectors, views: Sequence[View]) -> dict[str, Tensor]:
-    """Mean and standard deviation of every dimension, (V, 1, 2D) each."""
-    total = squares = torch.zeros(())
-    for block in vectors.blocks(views):
-        total = total + block.double().sum(dim=1, keepdim=True)
-        squares = squares + block.double().square().sum(dim=1, keepdim=True)
-    mean = total / vectors.count
-    deviation = (squares / vectors.count - mean.square()).clamp(min=0).sqrt()
-    return {"mean": mean.float(), "deviation": deviation.float()}
 
 
 @torch.inference_mode()

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from elmokit.analysis.layers import Meter, View, token_blocks
+from elmokit.analysis.layers import Meter, Moments, View, token_blocks
 from elmokit.analysis.senses_data import Instance, SenseCorpus
 from elmokit.analysis.wordnet import WordNet
 from elmokit.embed.elmo import Elmo
@@ -68,11 +68,11 @@ def sense_vectors(
         for key in instance.keys
     ]
     rows = np.array([row for _, row in pairs], dtype=np.int64)
-    moments = Moments(views, elmo.config.vector_dim)
+    moments = Moments()
     occurrences = [instance for instance, _ in pairs]
-    sums = _sum_up(elmo, corpus.sentences, occurrences, rows, len(senses.keys), meter, moments)
+    sums = _sum_up(elmo, corpus.sentences, occurrences, rows, len(senses.keys), meter, views, moments)
     counts = np.bincount(rows, minlength=len(senses.keys))
-    return SenseVectors(sums / np.maximum(counts, 1)[:, None], moments.deviation())
+    return SenseVectors(sums / np.maximum(counts, 1)[:, None], moments.deviation)
 
 
 def instance_vectors(elmo: Elmo, corpus: SenseCorpus, meter: Meter) -> Vectors:
@@ -81,31 +81,9 @@ def instance_vectors(elmo: Elmo, corpus: SenseCorpus, meter: Meter) -> Vectors:
     return _sum_up(elmo, corpus.sentences, corpus.instances, rows, len(rows), meter)
 
 
-class Moments:
-    """Sums and sums of squares of the vectors that views have of tokens, which come in blocks."""
-
-    def __init__(self, views: Sequence[View], dim: int) -> None:
-        self._views, self._count = views, 0
-        self._sum, self._squares = np.zeros((2, len(views), dim))
-
-    def add(self, layers: Vectors) -> None:
-        """(L + 1, n, 2D)."""
-        self._count += layers.shape[1]
-        for number, view in enumerate(self._views):
-            vectors = view.of(layers)  # (n, 2D)
-            self._sum[number] += vectors.sum(axis=0)
-            self._squares[number] += np.square(vectors).sum(axis=0)
-
-    def deviation(self) -> Vectors:
-        """(V, 2D) the standard deviation of every dimension; 1 where nothing varies, so that it can be divided by."""
-        mean = self._sum / max(self._count, 1)
-        deviation: Vectors = np.sqrt(np.maximum(self._squares / max(self._count, 1) - np.square(mean), 0))
-        return np.where(deviation < 1e-6, 1, deviation)
-
-
 def _sum_up(
     elmo: Elmo, sentences: Sequence[Sequence[str]], instances: Sequence[Instance], rows: Places, n_rows: int,
-    meter: Meter, moments: Moments | None = None,
+    meter: Meter, views: Sequence[View] = (), moments: Moments | None = None,
 ) -> Vectors:  # fmt: skip
     """(L + 1, R, 2D): the vectors of instances, which stand in their order, added up in the rows that they belong to.
 
@@ -124,7 +102,7 @@ def _sum_up(
         stop = int(np.searchsorted(places, done + block.shape[1]))  # instances end where sentences and blocks do
         chosen = block[:, places[start:stop] - done].astype(np.float64)
         if moments is not None:
-            moments.add(chosen)
+            moments.add(np.stack([view.of(chosen) for view in views]))
         sums.index_add_(1, targets[start:stop], torch.from_numpy(chosen) * shares[start:stop, None])
         done, start = done + block.shape[1], stop
     return sums.numpy()
