@@ -154,9 +154,22 @@ def test_triples_are_judged() -> None:
         assert not one["layer 0"].right
 
 
+def judged(*vectors: list[float]) -> tuple[bool, bool]:
+    judgement = Judgement.of(np.array(vectors))
+    return judgement.right, judgement.right_by_distance
+
+
+def test_cosine_and_distance_judge_each_for_itself() -> None:
+    assert judged([2, 0], [2, 1], [0, 2]) == (True, True)
+    assert judged([1, 0], [9, 0], [1, 1]) == (True, False)  # one direction, but far away
+    assert judged([2, 0], [2, 1], [9, 1]) == (False, True)
+    assert judged([1, 0], [-1, 0], [1, 1]) == (False, False)
+
+
 def test_a_draw_is_not_right() -> None:
-    assert Judgement(0.9, 0.8, 0.7).right
-    assert not Judgement(0.9, 0.9, 0.7).right and not Judgement(0.9, 0.7, 0.9).right
+    assert judged([1, 0], [1, 0], [1, 0]) == (False, False)
+    assert judged([0, 1], [1, 0], [-1, 0]) == (False, False)
+    assert judged([1, 0], [0, 1], [0, -1]) == (False, False)
 
 
 def context(sentence: str, word: str) -> tuple[set[str], str, str]:

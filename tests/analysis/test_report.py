@@ -36,7 +36,11 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "training_tokens": 1000,
         "test_tokens": 100,
     },
-    "polysemy": {"triples": [1, 2, 3], "right": {"layer 0": 0, "average": 2}},
+    "polysemy": {
+        "triples": [1, 2, 3],
+        "right": {"layer 0": 0, "average": 2},
+        "right_by_distance": {"layer 0": 0, "average": 3},
+    },
     "compare": {
         "first": {"sentence": ["a", "present"], "position": 1},
         "second": {"sentence": ["the", "present"], "position": 1},

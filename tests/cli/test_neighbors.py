@@ -117,14 +117,16 @@ def test_compare_against_numpy(model: str) -> None:
 def test_polysemy_prints_its_table(model: str) -> None:
     shown = run("polysemy", "--model", model, "-o", "out.json").splitlines()
     numbers = read_results("out.json").numbers
-    assert len(shown) == len(numbers["triples"]) + 2
+    assert len(shown) == len(numbers["triples"]) + 3
     assert shown[0].split() == ["average", "layer", "0", "layer", "1", "layer", "2"]
     assert numbers["right"]["layer 0"] == 0
-    for name, count in numbers["right"].items():
-        assert count == sum(triple["views"][name]["right"] for triple in numbers["triples"])
-        assert f"{count} of {len(numbers['triples'])}" in shown[-1]
-    word = shown[1].split()
-    assert word[0] == "present" and word[4] == ("+" if numbers["triples"][0]["views"]["average"]["right"] else "-")
+    for key, row in (("right", shown[-2]), ("right_by_distance", shown[-1])):
+        for name, count in numbers[key].items():
+            assert count == sum(triple["views"][name][key] for triple in numbers["triples"])
+            assert f"{count} of {len(numbers['triples'])}" in row
+    word, first = shown[1].split(), numbers["triples"][0]["views"]["average"]
+    signs = ("+" if first[key] else "-" for key in ("right", "right_by_distance"))
+    assert word[0] == "present" and word[4] == "".join(signs)
     assert json.loads(run("polysemy", "--model", model, "--json")) == numbers
 
 

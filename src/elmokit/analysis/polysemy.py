@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elmokit.analysis.layers import View
 from elmokit.analysis.occurrence import find_word
@@ -31,16 +32,20 @@ class Triple:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The cosines of a triple's three pairs of occurrences, in one view."""
+    """Whether the two occurrences of one sense are nearer to each other than either is to the third, in one view."""
 
-    same: float  # the two of one sense
-    first_other: float  # the first of them and the one of the other sense
+    same: float  # the cosine of the two of one sense
+    first_other: float  # of the first of them and the one of the other sense
     second_other: float
+    right: bool  # by these cosines
+    right_by_distance: bool  # by Euclid's distance, which sees lengths too
 
-    @property
-    def right(self) -> bool:
-        """Whether the two of one sense are nearer to each other than either is to the other sense."""
-        return self.same > max(self.first_other, self.second_other)
+    @classmethod
+    def of(cls, vectors: NDArray[np.floating]) -> Judgement:
+        """vectors: (3, 2D), the two of one sense and the other."""
+        cosines = _pairs(unit(vectors), np.dot)
+        distances = _pairs(vectors, lambda a, b: np.linalg.norm(a - b))
+        return cls(*cosines, cosines[0] > max(cosines[1:]), distances[0] < min(distances[1:]))
 
 
 def load_triples(path: Path | None = None) -> list[Triple]:
@@ -82,10 +87,10 @@ def judge(elmo: Elmo, triples: Sequence[Triple], views: Sequence[View]) -> list[
         at_word = [sentence.layers[:, find_word(sentence.tokens, triple.word).position] for sentence in sentences]
         # in double precision, so that equal vectors have equal cosines whatever the order of the sums
         layers = np.stack(at_word, axis=1).astype(np.float64)  # (L + 1, 3, 2D)
-        judgements.append({view.name: _judgement(unit(view.of(layers))) for view in views})
+        judgements.append({view.name: Judgement.of(view.of(layers)) for view in views})
     return judgements
 
 
-def _judgement(vectors: np.ndarray[Any, Any]) -> Judgement:
+def _pairs(vectors: NDArray[np.floating], measure: Callable[..., Any]) -> tuple[float, float, float]:
     first, second, other = vectors
-    return Judgement(float(first @ second), float(first @ other), float(second @ other))
+    return float(measure(first, second)), float(measure(first, other)), float(measure(second, other))

@@ -113,7 +113,10 @@ def beyond(inputs: Inputs) -> list[Part]:
             blocks += [
                 f"Of {n} triples of sentences, two with one sense of a word and one with another, those in which the "
                 "two of one sense are nearest to each other. Guessing is right in a third.",
-                Table(("", f"right of {n}"), tuple((view, str(right)) for view, right in facts["right"].items())),
+                Table(
+                    ("", f"right of {n} by cosine", "by Euclid's distance"),
+                    tuple((v, str(right), str(facts["right_by_distance"][v])) for v, right in facts["right"].items()),
+                ),
                 one.source(),
             ]
     for k, one in enumerate(inputs.of("compare"), start=1):

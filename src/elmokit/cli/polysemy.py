@@ -28,7 +28,8 @@ def polysemy(
     """Judge triples of sentences: two with one sense of a word, one with another.
 
     The three numbers are the cosines of the two of one sense, and of each of them and the third. A triple is right (+)
-    if the first is the greatest. Layer 0 knows a word alone, without its sentence: its three are equal, never right.
+    if the first is the greatest; the second sign says the same of Euclid's distances. Layer 0 knows a word alone,
+    without its sentence: its three are equal, never right.
     """
     from dataclasses import asdict
 
@@ -45,26 +46,34 @@ def polysemy(
     chosen = [average, *layers]
     judged = judge(elmo, chosen_triples, chosen)
     right = {view.name: sum(views[view.name].right for views in judged) for view in chosen}
+    by_distance = {view.name: sum(views[view.name].right_by_distance for views in judged) for view in chosen}
     facts = {
         "triples": [
-            asdict(triple) | {"views": {name: asdict(one) | {"right": one.right} for name, one in views.items()}}
+            asdict(triple) | {"views": {name: asdict(one) for name, one in views.items()}}
             for triple, views in zip(chosen_triples, judged, strict=True)
         ],
         "right": right,
+        "right_by_distance": by_distance,
     }
     if as_json:
         typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
     else:
-        width = max(8, *(len(triple.word) for triple in chosen_triples))
+        width = max(11, *(len(triple.word) for triple in chosen_triples))
         typer.echo(f"{'':<{width}}" + "".join(f"  {view.name:<20}" for view in chosen).rstrip())
         for triple, views_of in zip(chosen_triples, judged, strict=True):
             cells = "".join(
-                f"  {one.same:5.2f} {one.first_other:5.2f} {one.second_other:5.2f} {'+' if one.right else '-'} "
+                f"  {one.same:5.2f} {one.first_other:5.2f} {one.second_other:5.2f} "
+                f"{_sign(one.right)}{_sign(one.right_by_distance)}"
                 for one in views_of.values()
             )
             typer.echo(f"{triple.word:<{width}}{cells}".rstrip())
-        totals = "".join(f"  {f'{right[view.name]} of {len(judged)}':<20}" for view in chosen)
-        typer.echo(f"{'right':<{width}}{totals}".rstrip())
+        for name, counts in (("by cosine", right), ("by distance", by_distance)):
+            totals = "".join(f"  {f'{counts[view.name]} of {len(judged)}':<20}" for view in chosen)
+            typer.echo(f"{name:<{width}}{totals}".rstrip())
     if output is not None:
         data = file_facts([triples] if triples else [])
         write_results(output, Results("polysemy", command_line(), model_facts(elmo.model), data, facts))
+
+
+def _sign(right: bool) -> str:
+    return "+" if right else "-"
