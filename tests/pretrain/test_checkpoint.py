@@ -240,6 +240,7 @@ def test_the_best_weights_stay_when_their_checkpoint_is_damaged(tmp_path: Path, 
         if isinstance(event, Look) and event.step == 12:
             checkpoint.path_of(tmp_path / "run" / CHECKPOINTS, 8).write_bytes(b"cut short")
     assert run.state.best is not None and run.state.best["step"] == 8
+    assert run.lost is not None and "step-000000008" in run.lost
     found = perplexity(weights.load(tmp_path / "run"), read_lines(heldout))
     assert found.geometric_mean == pytest.approx(run.state.best["geometric_mean"], rel=1e-5)
 
@@ -270,6 +271,16 @@ def test_a_resume_with_other_settings_names_them(tmp_path: Path, text: Path) -> 
         resume(tmp_path, accumulate=2, dropout=0.2, seed=0)
     assert resume(tmp_path, steps=30, heldout_every=5).state.settings.steps == 30
     assert resume(tmp_path, epochs=2.0).state.settings.steps is None
+
+
+def test_a_resume_wants_the_same_heldout_text(tmp_path: Path, text: Path, heldout: Path) -> None:
+    start(tmp_path / "run", text, heldout)
+    before = heldout.read_bytes()
+    heldout.write_bytes(before + b"one more sentence\n")
+    with pytest.raises(InputError, match=r"expected the held-out text that the run began with, found another"):
+        resume(tmp_path / "run")
+    heldout.write_bytes(before)
+    list(resume(tmp_path / "run").go())
 
 
 def test_what_a_resume_has_changed_is_remembered_at_once(tmp_path: Path, text: Path) -> None:

@@ -177,6 +177,8 @@ def follow(run: Run, *, quiet: bool) -> None:
             raise typer.Exit(143)
         kind = KeyboardInterrupt if signal.SIGINT in caught else Terminated
         raise kind(f"stopped after step {state.step:,}; go on with --resume")
+    if run.lost:
+        typer.echo(f"elmo: warning: {run.lost}; the model has the best weights as they were exported", err=True)
     if first and not quiet:
         typer.echo(_summary(run, was_complete=state.step == began), err=True)
 

@@ -23,6 +23,7 @@ from elmokit.text.lines import read_lines
 from elmokit.text.vocabulary import Vocabulary
 from elmokit.training import checkpoint
 from elmokit.training.checkpoint import Checkpoint
+from elmokit.training.digest import file_sha256
 from elmokit.training.metrics import Metrics
 from elmokit.weights.lock import LOCK
 
@@ -46,6 +47,7 @@ class Run:
     def __init__(self, folder: Path, state: TrainingState, processes: Processes, *, faults: list[str]) -> None:
         self.folder, self.state, self.processes = folder, state, processes
         self.faults = faults  # of checkpoints that were passed over
+        self.lost: str | None = None  # in the end, what was wrong with the checkpoint of the best weights
         self.corpus = corpus_of(state.settings)
 
     def go(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Step | Look]:
@@ -95,8 +97,9 @@ class Run:
         if best is not None and best["step"] != state.step:
             try:
                 kept = checkpoint.read(checkpoint.path_of(self.folder / CHECKPOINTS, int(best["step"])))
-            except FormatError:
-                return  # lost, or damaged since; its weights were exported when they were made
+            except FormatError as error:  # lost, or damaged since; its weights were exported when they were made
+                self.lost = str(error)
+                return
             state = TrainingState.from_checkpoint(kept)
         export(state, self.folder)
 
@@ -122,10 +125,11 @@ def open_run(
         found, faults = (None, []) if old else checkpoint.latest(folder / CHECKPOINTS)
         if found is None:
             state = begin()
-            state.notes["processes"] = processes.world
+            state.notes |= {"processes": processes.world, "heldout": _digest(state.settings)}
             kept = state.to_checkpoint()
         else:
             kept = _going_on(found, given or {}, processes.world)
+            _require_same_heldout(kept)
         require_texts(TrainingSettings.from_json(kept.record["settings"]))  # now, and not when an hour is over
         delete(old)  # now that nothing is missing for the new run
         if kept is not found:
@@ -159,6 +163,20 @@ def _going_on(kept: Checkpoint, given: dict[str, Any], world: int) -> Checkpoint
             "notes": {**notes, "processes": world, "changes": on_the_way},
         },
     )  # fmt: skip
+
+
+def _digest(settings: TrainingSettings) -> str | None:
+    return None if settings.heldout is None else file_sha256(Path(settings.heldout))
+
+
+def _require_same_heldout(kept: Checkpoint) -> None:
+    """Which weights are the best is told by comparing perplexities, which must be of one text."""
+    settings = TrainingSettings.from_json(kept.record["settings"])
+    if kept.record["notes"].get("heldout") not in (None, _digest(settings)):  # None: begun before this was kept
+        raise InputError(
+            f"{settings.heldout}: expected the held-out text that the run began with, found another; bring it back, or "
+            "begin again with --overwrite"
+        )
 
 
 def new_state(config: ModelConfig, settings: TrainingSettings, progress: Callable[[float], None]) -> TrainingState:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -86,12 +85,3 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
         mode = beside.stat().st_mode  # what the user's umask allows; safetensors would leave it to the owner alone
         save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, beside)
         beside.chmod(mode)
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file as it lies on disk."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None

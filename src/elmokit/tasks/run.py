@@ -22,6 +22,7 @@ from elmokit.tasks.settings import FitSettings, flag, from_json
 from elmokit.tasks.subset import subset
 from elmokit.tasks.task import Task
 from elmokit.training import checkpoint
+from elmokit.training.digest import file_sha256
 from elmokit.training.metrics import Metrics
 from elmokit.weights.lock import LOCK
 
@@ -258,4 +259,4 @@ def _record(model: TaskModel, data: Data, command: str, parts: Sequence[list[Any
 
 
 def _file(path: str) -> dict[str, str]:
-    return {"path": path, "sha256": files.file_sha256(Path(path))}
+    return {"path": path, "sha256": file_sha256(Path(path))}
