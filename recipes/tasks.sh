@@ -31,10 +31,10 @@ coref="--train $coref/train.conll.xz --dev $coref/dev.conll.xz --test $coref/tes
 {
   one coref coref 0 $coref $glove --epochs 20 --patience 8
   one snli snli 0 $snli $glove --epochs 6 --patience 2
-  one srl srl 0 $srl $glove --epochs 8
-  one squad squad 0 $squad $glove --epochs 10 --patience 2
+  one srl srl 0 $srl $glove --epochs 10
+  one squad squad 0 $squad $glove --epochs 8
   for seed in 0 1 2; do
-    one ner ner $seed $ner $glove --epochs 20 --patience 4
-    one sst sst $seed $sst $glove
+    one ner ner $seed $ner $glove --epochs 10 --decay linear
+    one sst sst $seed $sst $glove --epochs 12 --decay linear
   done
 } | grep -E -- "-o [^ ]*/[^ /]*($pattern)" | xargs -P 2 -I{} sh -c "elmo task {} --threads 1 --quiet --resume"

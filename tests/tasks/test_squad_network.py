@@ -158,6 +158,15 @@ def test_the_loss_is_that_of_start_and_end() -> None:
     torch.testing.assert_close(model.loss(BOTH.batch(QUESTIONS)), expected)
 
 
+def test_passage_and_question_lose_the_same_numbers() -> None:
+    """Else a word would not match itself."""
+    passage, question = network(PLAIN).train()._drop_both(torch.ones(2, 5, 50), torch.ones(2, 3, 50))
+    dropped = passage[:, :1] == 0  # (B, 1, n)
+    assert 0 < dropped.sum() < 100 and not dropped[0].equal(dropped[1])
+    for text in (passage, question):
+        assert (text == 0).equal(dropped.expand_as(text))
+
+
 def test_every_weight_learns() -> None:
     model = network(BOTH).train()
     model.loss(BOTH.batch(QUESTIONS)).backward()

@@ -53,17 +53,16 @@ class BiDaf(TaskNetwork):
         self.self_merge = nn.Linear(3 * width, width)
         self.start_encoder = BiLstm(n_in=width, n_hidden=n_hidden)
         self.end_encoder = BiLstm(n_in=2 * width, n_hidden=n_hidden)
-        self.start = nn.Linear(width, 1)
-        self.end = nn.Linear(width, 1)
+        self.start = nn.Linear(width, 1, bias=False)  # a softmax over the tokens would not see one
+        self.end = nn.Linear(width, 1, bias=False)
 
     def forward(self, batch: TaskBatch[Question]) -> tuple[Tensor, Tensor]:
         """Log-probabilities of where the answer starts and where it ends, both (B, P), -inf at padding."""
         passage, question = batch.texts
         mask = passage.mask  # (B, P)
-        h, q = (
-            self.dropout(self.inputs.output(text, self.encoder(self.dropout(self.inputs(text)), text.mask)))
-            for text in (passage, question)
-        )  # (B, P, W), (B, Q, W)
+        x = self._drop_both(self.inputs(passage), self.inputs(question))
+        read = [self.encoder(of_one, text.mask) for of_one, text in zip(x, batch.texts, strict=True)]
+        h, q = self._drop_both(self.inputs.output(passage, read[0]), self.inputs.output(question, read[1]))
         g = F.relu(self.merge(self.bi_attention(h, mask, q, question.mask)))  # (B, P, 2H)
         s = self.dropout(self.self_encoder(self.dropout(g), mask))
         m = self.dropout(g + F.relu(self.self_merge(self.self_attention(s, mask))))
@@ -73,6 +72,11 @@ class BiDaf(TaskNetwork):
             _log_softmax(self.start(self.dropout(started)), mask),
             _log_softmax(self.end(self.dropout(ended)), mask),
         )
+
+    def _drop_both(self, passage: Tensor, question: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, P, n) and (B, Q, n) with the same numbers dropped in both: what attention compares stays comparable."""
+        both = self.dropout(torch.cat((passage, question), dim=1))
+        return both[:, : passage.shape[1]], both[:, passage.shape[1] :]
 
     def loss(self, batch: TaskBatch[Question]) -> Tensor:
         """() mean over the questions of -log p(start) - log p(end)."""

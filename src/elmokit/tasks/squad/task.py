@@ -13,7 +13,7 @@ from rich.text import Text
 
 from elmokit.errors import InputError
 from elmokit.tasks.inputs import TextInputs
-from elmokit.tasks.settings import FitSettings, Place, option
+from elmokit.tasks.settings import Decay, FitSettings, Place, option
 from elmokit.tasks.squad.example import Passage, Question
 from elmokit.tasks.squad.metric import score_answers
 from elmokit.tasks.squad.network import Answer, BiDaf
@@ -30,9 +30,11 @@ class SquadSettings(FitSettings):
     elmo_at: Place = "both"
     mix_l2: float = 0.001
     dropout: float = 0.2
-    epochs: int = 20
+    epochs: int = 12
     patience: int = 3
-    batch_size: int = 40
+    batch_size: int = 32
+    learning_rate: float = 0.003  # with 0.001 it takes more than an epoch to see that questions matter
+    decay: Decay = "linear"
     hidden: int = option(80, "Cells of every LSTM in each direction.", minimum=1)
     max_answer: int = option(17, "Tokens of the longest answer that is given.", minimum=1)
     max_passage: int = option(

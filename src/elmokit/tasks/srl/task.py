@@ -32,6 +32,7 @@ class SrlSettings(FitSettings):
 
     elmo_dropout: float = 0.2
     mix_l2: float = 0.001
+    train_vectors: bool = True  # as He et al. do
     dropout: float = option(0.1, "Share of every LSTM's output dropped, the same at all tokens.", minimum=0, below=1)
     epochs: int = 12
     patience: int = 4
