@@ -120,6 +120,8 @@ def test_a_softmax_in_tiers_stays_native(source, tmp_path):
     weights.save(model, tmp_path / "tiers")
     with pytest.raises(OutputError, match="a softmax in tiers has no HDF5 form"):
         elmo("convert", tmp_path / "tiers", tmp_path / "no", "--to", "hdf5")
+    elmo("convert", tmp_path / "tiers", tmp_path / "bare", "--to", "hdf5", "--no-softmax")
+    assert not weights.load(tmp_path / "bare").has_softmax
     elmo("convert", tmp_path / "tiers", tmp_path / "again", "--half")
     assert isinstance(weights.load(tmp_path / "again").softmax(), AdaptiveHead)
 

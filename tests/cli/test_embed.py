@@ -24,6 +24,8 @@ from typer.testing import CliRunner, Result
 import elmokit
 from elmokit.cli import app
 from elmokit.embed.elmo import Elmo
+from elmokit.errors import InputError
+from elmokit.text.lines import read_lines
 
 LINES = ["The cat sat .", "", "Über 東京 !", "The cat sat .", "a b c d e f g h", "( yes )", "so it ends"]
 TOKENS = sum(len(line.split()) for line in LINES)
@@ -242,6 +244,11 @@ def test_forgotten_sentences_and_silence(model: str) -> None:
         (["in.txt", "-o", "a.h5", "--tokenizer", "letters"], "expected words, spaces, spacy:"),
         (["in.txt", "-o", "a.parquet", "--pool", "max", "--rows", "tokens"], "--rows: expected sentences"),
         (["in.txt", "-o", "a.h5", "--device", "abacus"], "device: expected"),
+        (["in.txt", "-o", "a.h5", "--layers", "top", "--mix", "1,2,3"], "--mix: stands for --layers, found both"),
+        (["in.txt", "-o", "a.npz", "--rows", "tokens"], "--rows: expected a Parquet file to write, found npz"),
+        (["in.txt", "-o", "a.npz", "--forget-sentences"], "--forget-sentences: expected an HDF5 file"),
+        (["in.txt", "-o", "a.h5", "--no-punctuation"], "--no-punctuation: expected --pool, found none"),
+        (["in.txt", "-o", "in.txt", "--format", "npz", "--overwrite"], "in.txt: is the text itself"),
     ],
 )
 def test_faults_are_one_line(model: str, arguments: list[str], message: str) -> None:
@@ -257,6 +264,21 @@ def test_usage_errors(model: str) -> None:
     assert elmo("embed", "in.txt").exit_code == 2  # no -o
     assert elmo("embed", "in.txt", "-o", "a.h5", "--state", "odd").exit_code == 2
     assert elmo("embed", "in.txt", "-o", "a.h5", "--batch-size", "0").exit_code == 2
+    assert elmo("embed", "in.txt", "-o", "a.h5", "--threads", "99999999999999").exit_code == 2
+
+
+def test_a_closed_standard_input(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="standard input: expected text, found it closed"):
+        next(read_lines("-"))
+
+
+def test_a_full_memory_is_one_line(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr("elmokit.embed.run.embed_files", fail)
+    assert "out of memory; try" in fails(model, "in.txt", "-o", "a.h5")
 
 
 def test_bytes_that_are_no_utf8(model: str) -> None:

@@ -112,6 +112,28 @@ def test_compare_against_numpy(model: str) -> None:
     with_static = run("compare", first, second, "--word", "present", "--word", "Live", "--vectors", "glove.txt")
     assert with_static.splitlines()[-1] == "static    0.707"
     assert "expected a picture's name" in fails("compare", "a b", "b c", "--word", "b", "-o", "map.doc")
+    one_layer = ["compare", "a b", "b c", "--word", "b", "-o", "map.png", "--layer", "2-1"]
+    assert "--layer: expected average, top or the number of one layer" in fails(*one_layer)
+
+
+def test_half_a_character_is_shown_as_its_code(model: str) -> None:
+    triple = {"word": "\ud83d", "sense": "a", "other_sense": "b", "same": ["\ud83d a", "b \ud83d"], "other": "c \ud83d"}
+    Path("triples.json").write_text(json.dumps([triple]))
+    shown = run("polysemy", "--model", model, "--triples", "triples.json", "-o", "out.json")
+    assert shown.splitlines()[1].startswith("\\ud83d ")
+    assert read_results("out.json").numbers["triples"][0]["word"] == "\ud83d"
+    as_json = run("polysemy", "--model", model, "--triples", "triples.json", "--json")
+    assert json.loads(as_json)["triples"][0]["word"] == "\ud83d"
+    Path("triples.json").write_text("[" * 100_000)
+    assert "expected a JSON list" in fails("polysemy", "--model", model, "--triples", "triples.json")
+
+
+def test_static_vectors_are_read_before_the_corpus(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault in them should not cost the hours that a large corpus takes."""
+    monkeypatch.setattr("elmokit.analysis.neighbours.scan", lambda *_, **__: pytest.fail("too late"))
+    Path("v.txt").write_text("cat 1 2\n")
+    query = ["neighbors", "--corpus", "corpus.txt", "--model", model, SENTENCE, "--word", "play"]
+    assert "v.txt: expected a word that has a vector, found 'play'" in fails(*query, "--vectors", "v.txt")
 
 
 def test_polysemy_prints_its_table(model: str) -> None:
@@ -133,6 +155,10 @@ def test_polysemy_prints_its_table(model: str) -> None:
 def test_static_commands() -> None:
     Path("long.txt").write_text("the King and the queen and the man\n" * 20)
     run("static", "train", "--corpus", "long.txt", "-o", "v.txt", "--dim", "4", "--epochs", "1", "--lowercase")
+    again = ["static", "train", "--corpus", "long.txt", "--dim", "4", "--epochs", "1"]
+    assert "v.txt: exists already" in fails(*again, "-o", "v.txt")
+    assert "long.txt: is the corpus" in fails(*again, "-o", "long.txt", "--overwrite")
+    run(*again, "-o", "v.txt", "--overwrite", "--lowercase")
     assert Path("v.txt").read_text().startswith("5 4\nthe ")
     near = run("static", "neighbors", "v.txt", "king", "-k", "2").splitlines()
     assert len(near) == 2 and near[0].split()[1] in {"the", "queen", "and", "man"}

@@ -260,6 +260,16 @@ def test_a_run_in_the_way() -> None:
         result = elmo(*command, "--train", "trian.txt", "-o", "run", "--overwrite")
         assert result.exit_code == 2 and "trian.txt: expected one text file" in result.stderr
         assert model_files("run") == before and Path("run", "checkpoints").exists()
+    Path("blank.txt").write_text("\n \n")
+    Path("bytes.txt").write_bytes(b"a b\xff\n")
+    train, heldout = ["--train", "train.txt"], ["--heldout", "dev.txt"]
+    for wrong in (
+        [*train, *heldout, "--vocabulary", "absent.txt"], [*train, "--heldout", "bytes.txt"],
+        ["--train", "blank.txt", *heldout], ["--train", "bytes.txt", *heldout],
+    ):  # fmt: skip
+        result = elmo("finetune", "base", *wrong, "-o", "run", "--overwrite")
+        assert result.exit_code == 2 and result.stderr.splitlines()[-1].startswith("elmo: "), result.output
+        assert model_files("run") == before and Path("run", "checkpoints").exists()
     pretrain("-o", "run", "--steps", "2", "--overwrite", "--seed", "1")
     assert model_files("run") != before
 

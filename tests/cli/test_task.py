@@ -244,6 +244,9 @@ def test_an_old_run_is_replaced_if_asked(trained: Path) -> None:
     for wrong in (["--dropout", "2"], ["--model", "absent"], ["--no-elmo", "--device", "abacus"]):
         fails("task", "ner", "train", *FILES, "-o", "run", "--overwrite", *wrong)
     fails("task", "ner", "train", "--train", "absent.txt", "-o", "run", "--overwrite")
+    assert "--cache-limit: expected room" in fails(
+        "task", "ner", "train", *FILES, "-o", "run", "--overwrite", "--cache-limit", "0", "--cache-dir", "empty"
+    )
     assert sorted(path.name for path in Path("run").iterdir() if path.suffix != ".lock") == before  # still there
     train("-o", "run", "--epochs", "1", "--no-elmo", "--overwrite")
     assert results("run")["mix"] == {}
@@ -384,6 +387,11 @@ def test_compare_refuses_what_cannot_be_compared(trained: Path) -> None:
     assert "expected test scores in all runs or in none" in fails("task", "compare", "runs/a", "runs/c")
     Path("runs/c/results.json").unlink()
     assert "the run is not complete" in fails("task", "compare", "runs/a", "runs/c")
+    Path("some").mkdir()
+    for name in "ac":
+        Path("runs", name).rename(Path("some", name))
+    found = works("task", "compare", "some")
+    assert "elmo: warning: some/c: is not complete, and left out" in found.stderr and "some/a" in found.stdout
     assert "found nothing there" in fails("task", "compare", "absent")
 
 
@@ -401,7 +409,7 @@ def test_cache_commands(trained: Path) -> None:
     fingerprint = weights.load(trained / "bilm").fingerprint
     listed = works("cache", "list", "--cache-dir", "layers").stdout
     assert re.search(rf"{fingerprint[:12]}  warm +\d+ sentences +\d+ tokens +0\.00 GB  last used \d{{4}}-", listed)
-    works("cache", "clear", "0000", "--cache-dir", "layers")
+    assert "begins with '0000', found none" in fails("cache", "clear", "0000", "--cache-dir", "layers")
     assert list(Path("layers").rglob("*.npy"))
     assert "GB deleted" in works("cache", "clear", "--cache-dir", "layers").stdout
     assert not list(Path("layers").rglob("*.npy"))

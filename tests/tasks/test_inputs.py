@@ -194,6 +194,18 @@ def test_a_passage_has_the_layers_of_its_sentences(tmp_path: Path, trained: bool
         assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in bilm.model.bilm.parameters())
 
 
+def test_a_bilm_that_was_trained_starts_from_zero(tmp_path: Path) -> None:
+    """As it does in training, whatever suited the model before."""
+    folder = models.write_variant(tmp_path / "model", "usual")[0]
+    assert load_model(folder).config.state == "warm"
+    bilm = load_bilm(settings(model=str(folder), finetune_bilm=True), str(folder))
+    assert bilm is not None and bilm.record()["state"] == "reset"
+    bilm.save(tmp_path / "saved")
+    assert load_model(tmp_path / "saved").config.state == "reset"
+    with pytest.raises(ConfigError, match="expected reset with --finetune-bilm"):
+        load_bilm(settings(model=str(folder), finetune_bilm=True, state="warm"), str(folder))
+
+
 # ---- the words
 
 

@@ -190,7 +190,21 @@ def test_only_models_are_overwritten(tmp_path, model):
     (tmp_path / "file").write_text("a file")
     with pytest.raises(OutputError, match="expected a model folder to overwrite"):
         weights.save(model, tmp_path / "file", overwrite=True)
+    weights.save(model, tmp_path / "run")
+    (tmp_path / "run" / "checkpoints").mkdir()
+    with pytest.raises(OutputError, match="and nothing else in it, found checkpoints; it stays"):
+        weights.save(model, tmp_path / "run", overwrite=True)
     assert (tmp_path / "home" / "thesis.tex").exists() and (tmp_path / "file").read_text() == "a file"
+    assert (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_behind_a_link_the_folder_is_replaced(tmp_path, model):
+    weights.save(model, tmp_path / "real")
+    (tmp_path / "link").symlink_to("real")
+    model.card = "other"
+    weights.save(model, tmp_path / "link", overwrite=True)
+    assert (tmp_path / "link").is_symlink() and weights.load(tmp_path / "real").card == "other"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real", "source"]
 
 
 @pytest.mark.parametrize("where", ["write", "swap"])

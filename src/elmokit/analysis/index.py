@@ -129,6 +129,8 @@ class VectorIndex:
                 f"{self.folder}: is of another model: expected {facts.model or 'the packaged model'} with fingerprint "
                 f"{facts.fingerprint[:12]}, found {found[:12]}; name the model that it is of, or build it anew"
             )
+        if not 0 <= (facts.view.layer or 0) < elmo.config.n_vectors:
+            raise FormatError(f"{self.folder}/index.json: expected a layer of the model, found {facts.view.layer}")
         if elmo.state != facts.state:
             raise InputError(
                 f"{self.folder}: expected state {facts.state}, as the index was built with, found {elmo.state}"

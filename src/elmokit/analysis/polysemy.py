@@ -63,7 +63,7 @@ def load_triples(path: Path | None = None) -> list[Triple]:
     try:
         items = json.loads(content)
         triples = [Triple(**item | {"same": tuple(item["same"])}) for item in items]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise FormatError(f"{name}: expected a JSON list of word, sense, other_sense, same and other") from None
     for number, triple in enumerate(triples, start=1):
         texts = (triple.word, *triple.same, triple.other)

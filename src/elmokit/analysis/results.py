@@ -93,7 +93,7 @@ def write_results(path: PathLike, results: Results) -> None:
     target = check_target(path)
     text = json.dumps({"format": _FORMAT, **asdict(results)}, ensure_ascii=False, allow_nan=False, indent=1)
     with whole_file(target) as fresh:
-        fresh.write_text(text + "\n", encoding="utf-8")
+        fresh.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")  # of half a character, its code
 
 
 def read_results(path: PathLike) -> Results:

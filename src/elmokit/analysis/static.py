@@ -82,7 +82,7 @@ def load_static(path: Path) -> StaticVectors:
 def train(
     corpus: Corpus, output: str | os.PathLike[str], *, algorithm: Algorithm = "cbow", dim: int = 100, window: int = 5,
     min_count: int = 5, negative: int = 5, sample: float = 1e-3, epochs: int = 5, seed: int = 1, workers: int = 1,
-    lowercase: bool = False, progress: Callable[[Progress], None] | None = None,
+    lowercase: bool = False, overwrite: bool = False, progress: Callable[[Progress], None] | None = None,
 ) -> int:  # fmt: skip
     """Train word2vec (gensim's) and write its vectors: binary if the name ends in .bin, else text. Returns how many.
 
@@ -96,6 +96,10 @@ def train(
         raise ConfigError("--corpus: expected files, as training reads them several times, found standard input")
     if not target.parent.is_dir() or target.is_dir():
         raise OutputError(f"{target}: expected a file in a folder that exists")
+    if any(path != "-" and target.exists() and target.samefile(path) for path in corpus.inputs):
+        raise OutputError(f"{target}: is the corpus; choose another name for the vectors")
+    if target.exists() and not overwrite:
+        raise OutputError(f"{target}: exists already; choose another name, or replace it with --overwrite")
     try:
         from gensim.models import Word2Vec
     except ImportError:

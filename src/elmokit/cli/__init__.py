@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import signal
+import sys
 from types import FrameType
 from typing import Annotated, Any
 
@@ -41,6 +43,8 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command. Exit code 2: it could not be done; 130 and 143: it was interrupted or terminated."""
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # half a character is shown as its code, which JSON knows
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -49,6 +53,10 @@ class _Commands(TyperGroup):
             reason = str(error)
         except OSError as error:
             reason = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+        except (MemoryError, RuntimeError) as error:  # torch has no error of its own for a full memory
+            if not (isinstance(error, MemoryError) or "memory" in str(error)):
+                raise
+            reason = "out of memory; try a smaller network, smaller batches or less text at a time"
         except KeyboardInterrupt as stop:
             typer.echo(f"elmo: {stop}" if str(stop) else "elmo: interrupted", err=True)
             raise typer.Exit(143 if isinstance(stop, Terminated) else 130) from None

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from elmokit.cli import training
+
 cache = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 Folder = Annotated[Path | None, typer.Option("--cache-dir", metavar="FOLDER", help="By default ~/.cache/elmokit.")]
@@ -28,7 +30,7 @@ def list_(
 
     from elmokit.tasks.layer_cache import LayerCache
 
-    found = LayerCache(cache_dir)
+    found = LayerCache(cache_dir and training.expanded(cache_dir))
     entries = found.entries()
     for entry in entries:
         if as_json:
@@ -51,7 +53,10 @@ def clear(
     cache_dir: Folder = None,
 ) -> None:
     """Delete the layers of one model, or of all: elmo cache clear"""
+    from elmokit.errors import InputError
     from elmokit.tasks.layer_cache import LayerCache
 
-    found = LayerCache(cache_dir)
+    found = LayerCache(cache_dir and training.expanded(cache_dir))
+    if model and not any(entry.model.startswith(model) for entry in found.entries()):
+        raise InputError(f"{found.root}: expected layers of a model that begins with {model!r}, found none")
     typer.echo(f"{found.root}: {found.clear(model) / 1e9:.2f} GB deleted")

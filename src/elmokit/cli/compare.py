@@ -55,7 +55,7 @@ def compare(
         _ = check_target(path) if path.suffix == ".json" else check_picture(path)
     elmo = Elmo.from_pretrained(model)
     (view, *more) = views(layer, elmo.config.n_vectors)
-    if more:
+    if more or view.minus is not None:
         raise ConfigError(f"--layer: expected average, top or the number of one layer, found {layer!r}")
     result = measure(elmo, first, second, word, tokenizer=tokenizer)
     facts = result.to_json()

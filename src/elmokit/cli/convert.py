@@ -22,13 +22,18 @@ def convert(
         ),
     ] = "native",
     half: Annotated[bool, typer.Option("--half", help="Store 16-bit numbers: half the size (native only).")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it is a model already.")] = False,
+    no_softmax: Annotated[bool, typer.Option("--no-softmax", help="Leave the softmax out: vectors need none.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace OUT if it is a model already, with nothing else beside it.")
+    ] = False,
 ) -> None:
     """Convert a model, for example: elmo convert elmo_weights.hdf5 my-elmo --half
 
     What the model has besides its network comes along: softmax, vocabulary, model card. Only the native format holds
     every model; the last two formats have no softmax.
     """
+    from dataclasses import replace
+
     from elmokit import weights
     from elmokit.errors import ConfigError
     from elmokit.weights import allennlp, bilm_hdf5, efml
@@ -36,6 +41,8 @@ def convert(
     if half and to != "native":
         raise ConfigError(f"--half: expected --to native, found --to {to}, whose readers want 32-bit numbers")
     model = weights.load(source)
+    if no_softmax:
+        model = replace(model, read_softmax=None)
     if to == "native":
         weights.save(model, target, half=half, overwrite=overwrite)
     elif to == "hdf5":

@@ -48,8 +48,9 @@ def embed(
         ),
     ] = False,
     layers: Annotated[
-        str, typer.Option(metavar="all|top|average|0|1|2", help="All layers, (3, n, 1024); or one, (n, 1024).")
-    ] = "all",
+        str | None,
+        typer.Option(metavar="all|top|average|0|1|2", help="All layers, (3, n, 2D), the default; or one, (n, 2D)."),
+    ] = None,
     mix: Annotated[
         str | None,
         typer.Option(metavar="W0,W1,W2", help="Instead of --layers: their sum with these weights, used as they are."),
@@ -57,7 +58,7 @@ def embed(
     pool: Annotated[
         Literal["mean", "max"] | None,
         typer.Option(
-            help="One vector a sentence, (1024,): its tokens' mean or maximum; of all layers, that of their average. "
+            help="One vector a sentence, (2D,): its tokens' mean or maximum; of all layers, that of their average. "
             "A blank line gets zeros."
         ),
     ] = None,
@@ -88,7 +89,9 @@ def embed(
         int | None, typer.Option(metavar="N", min=1, help="Sentences at a time; by default as many as --batch-tokens.")
     ] = None,
     batch_tokens: Annotated[int | None, typer.Option(metavar="N", min=1, help="Tokens at a time.")] = None,
-    threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads of the CPU; by default all.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=4096, help="Threads of the CPU; by default all.")
+    ] = None,
     device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; by default cpu.")] = None,
     encoding_errors: Annotated[
         Literal["strict", "replace", "ignore"], typer.Option(help="What to do about bytes that are not UTF-8.")
@@ -141,14 +144,18 @@ def embed(
         typer.echo(f"{output}: {_summary(done, time.monotonic() - started)}", err=True)
 
 
-def _layers(layers: str, mix: str | None) -> Layers:
+def _layers(layers: str | None, mix: str | None) -> Layers:
     from elmokit.errors import ConfigError
 
     if mix is not None:
+        if layers is not None:
+            raise ConfigError("--mix: stands for --layers, found both")
         try:
             return [float(weight) for weight in mix.split(",")]
         except ValueError:
             raise ConfigError(f"--mix: expected numbers, as 0.2,0.3,0.5, found {mix!r}") from None
+    if layers is None:
+        return "all"
     if layers in ("all", "top", "average"):
         return layers  # type: ignore[return-value]
     if layers.isdecimal():

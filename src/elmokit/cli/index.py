@@ -107,7 +107,8 @@ def search(
 
     elmo index search corpus.index "The actor was praised in the play ." --word play
     """
-    from elmokit.cli.neighbors import report, search_index
+    from elmokit.cli.neighbors import near_words, report, search_index
 
     found, elmo = search_index(folder, sentence, word, None, k, same_word, model, tokenizer)
-    report(found, elmo, [], folder, vectors, k, output=None, as_json=as_json)
+    static = near_words(vectors, found.query.occurrence.word, k)
+    report(found, elmo, [], folder, vectors, static, output=None, as_json=as_json)

@@ -67,7 +67,7 @@ def neighbors(
 
     Every token of the corpus is a candidate, as in the paper: near ones are mostly the same word in the same sense, and
     then words that could stand there. --same-word asks for the first alone. A sentence equal to the given one is left
-    out, and of equal sentences only one is shown. The corpus is embedded each time; `elmo index build` does it once.
+    out, and of equal occurrences only one is shown. The corpus is embedded each time; `elmo index build` does it once.
     """
     from elmokit.analysis.corpus import Corpus
     from elmokit.analysis.layers import views
@@ -85,14 +85,16 @@ def neighbors(
         if max_tokens is not None:
             raise ConfigError("--max-tokens: is for --corpus; an index is what it is")
         found, elmo = search_index(index, sentence, word, layer, k, same_word, model, tokenizer)
+        static = near_words(vectors, found.query.occurrence.word, k)
     else:
         text = Corpus(corpus or [], tokenizer=tokenizer or "spaces", max_tokens=max_tokens)
         elmo = Elmo.from_pretrained(model)
         chosen = views(layer or "average", elmo.config.n_vectors)
         query = make_query(elmo, sentence, word, chosen, tokenizer=tokenizer or "words")
+        static = near_words(vectors, query.occurrence.word, k)  # before the corpus is read: it may have no such word
         with watch(quiet=quiet) as progress:
             found = scan(elmo, query, text, k, same_word=same_word, progress=progress)
-    report(found, elmo, corpus or [], index, vectors, k, output=output, as_json=as_json)
+    report(found, elmo, corpus or [], index, vectors, static, output=output, as_json=as_json)
 
 
 def search_index(
@@ -113,17 +115,22 @@ def search_index(
     return search(opened, elmo, query, k, same_word=same_word), elmo
 
 
+def near_words(vectors: Path | None, word: str, k: int) -> list[NearWord]:
+    """The static neighbours of a word, if a file of vectors was given."""
+    from elmokit.analysis.static import load_static
+
+    return load_static(vectors).neighbours(word, k) if vectors else []
+
+
 def report(
-    found: Found, elmo: Any, corpus: list[str], index: Path | None, vectors: Path | None, k: int, *,
+    found: Found, elmo: Any, corpus: list[str], index: Path | None, vectors: Path | None, static: list[NearWord], *,
     output: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Print what was found, and write it where that was asked for."""
     from dataclasses import asdict
 
     from elmokit.analysis.results import Results, command_line, file_facts, model_facts, write_results
-    from elmokit.analysis.static import load_static
 
-    static = load_static(vectors).neighbours(found.query.occurrence.word, k) if vectors else []
     facts = found.to_json() | ({"static": [asdict(near) for near in static]} if vectors else {})
     if as_json:
         typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from elmokit.cli import training
+
+if TYPE_CHECKING:
+    from elmokit.pretrain.perplexity import Perplexity
 
 
 def perplexity(
@@ -90,13 +93,17 @@ def perplexity(
         "sentences": result.sentences,
         "out_of_vocabulary": result.out_of_vocabulary,
     }
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+    else:
+        _print(result)
     if output is not None:
         data = file_facts(path for path in inputs if path != "-")
         numbers = {**facts, "published": published, "vocabulary": len(loaded.vocabulary or ())}
         write_results(output, Results("perplexity", command_line(), model_facts(loaded), data, numbers))
-    if as_json:
-        typer.echo(json.dumps(facts, indent=2))
-        return
+
+
+def _print(result: Perplexity) -> None:
     for name, value in (
         ("forward", f"{result.forward:.2f}"),
         ("backward", f"{result.backward:.2f}"),

@@ -33,10 +33,12 @@ def report(
     from elmokit import weights
     from elmokit.analysis.report import check_page, make_page, write_page
     from elmokit.analysis.report_inputs import gather
+    from elmokit.cli.task_options import warnings
     from elmokit.errors import ConfigError
 
     check_page(output)
-    gathered = gather(inputs, mixed=mixed)
+    with warnings():
+        gathered = gather(inputs, mixed=mixed)
     models = gathered.models()
     loaded = weights.load(model) if models or model else None
     if model is not None and loaded is not None and loaded.fingerprint not in models:

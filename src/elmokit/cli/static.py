@@ -51,11 +51,14 @@ def train(
     tokenizer: Annotated[
         str, typer.Option(metavar="spaces|words|spacy:xx", help="How lines become tokens; by default they are already.")
     ] = "spaces",
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all that is random.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Of all that is random.")] = 1,
     workers: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Threads; with more than one, no two runs are the same.")
+        int, typer.Option(metavar="N", min=1, max=4096, help="Threads; with more than one, no two runs are the same.")
     ] = 1,
     max_tokens: Annotated[int | None, typer.Option(metavar="N", min=1, help="Of the corpus, use no more.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace OUT, which stays until the new one is complete.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")] = False,
 ) -> None:
     """Train word2vec on a corpus, for example:
@@ -71,7 +74,8 @@ def train(
     with watch(quiet=quiet) as progress:
         words = fit(
             text, output, algorithm=algorithm, dim=dim, window=window, min_count=min_count, negative=negative,
-            sample=sample, epochs=epochs, seed=seed, workers=workers, lowercase=lowercase, progress=progress,
+            sample=sample, epochs=epochs, seed=seed, workers=workers, lowercase=lowercase, overwrite=overwrite,
+            progress=progress,
         )  # fmt: skip
     if not quiet:
         typer.echo(f"{output}: {words:,} words of {dim}, {algorithm}, in {time.monotonic() - started:.1f} s", err=True)

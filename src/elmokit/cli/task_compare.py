@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def compare(
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or folders of such.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or folders of complete runs.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare runs of one task, for example: elmo task compare runs/ner-baseline runs/ner
@@ -24,9 +26,11 @@ def compare(
     from rich.console import Console
     from rich.table import Table
 
+    from elmokit.cli.task_options import warnings
     from elmokit.tasks.compare import compare as read
 
-    comparison = read(folders)
+    with warnings():
+        comparison = read(folders)
     if as_json:
         typer.echo(json.dumps(_as_json(comparison), indent=2))
         return

@@ -28,7 +28,9 @@ TestFile = Annotated[str | None, typer.Option("--test", metavar="FILE", help="Sc
 CacheFolder = Annotated[
     Path | None, typer.Option("--cache-dir", metavar="FOLDER", help="Of layers; by default ~/.cache/elmokit.")
 ]
-CacheLimit = Annotated[float, typer.Option("--cache-limit", metavar="GB", min=0, help="Size of the cache, at most.")]
+CacheLimit = Annotated[
+    float, typer.Option("--cache-limit", metavar="GB", min=0, max=1e6, help="Size of the cache, at most.")
+]
 
 
 def with_settings(command: Callable[..., None], settings: type, *, behind: str, but: Collection[str] = ()) -> None:

@@ -29,10 +29,12 @@ def weights(
     from elmokit.analysis.plots import check_picture, save_picture
     from elmokit.analysis.results import Results, check_target, command_line, write_results
     from elmokit.cli.study import print_table
+    from elmokit.cli.task_options import warnings
 
     for path in output or []:
         _ = check_target(path) if path.suffix == ".json" else check_picture(path)
-    facts, model = layer_weights(folders)
+    with warnings():
+        facts, model = layer_weights(folders)
     n_layers = len(facts["rows"][0]["weights"])
     table = Table("", *(f"layer {j}" for j in range(n_layers)), "gamma", "runs", box=box.SIMPLE_HEAD)
     for column in table.columns[1:]:

@@ -29,7 +29,7 @@ Output = Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="
 Device = Annotated[
     str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1; by default a GPU where there is one.")
 ]
-Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads of the CPU; by default all.")]
+Threads = Annotated[int | None, typer.Option(metavar="N", min=1, max=4096, help="Threads of the CPU; by default all.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint; begin if there is none.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in the folder.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only warnings and errors.")]

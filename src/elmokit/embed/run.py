@@ -19,7 +19,7 @@ from elmokit.embed.sentence import EmbeddedSentence, Pool
 from elmokit.embed.source import Line, TextSource, chunks
 from elmokit.embed.spool import Spool
 from elmokit.embed.writers import Format, format_of, open_writer
-from elmokit.errors import ConfigError, InputError
+from elmokit.errors import ConfigError, InputError, OutputError
 from elmokit.text.lines import EncodingErrors
 from elmokit.text.tokenizer import Tokenizer, get_tokenizer
 
@@ -65,6 +65,15 @@ def embed_files(
     """
     target = Path(os.path.realpath(output))  # of a symbolic link, the file behind it is replaced
     chosen = format_of(target, format)
+    # what would have no effect is an error, not a surprise
+    if rows is not None and chosen != "parquet":
+        raise ConfigError(f"--rows: expected a Parquet file to write, found {chosen}")
+    if not keep_sentences and chosen != "hdf5":
+        raise ConfigError(f"--forget-sentences: expected an HDF5 file to write, found {chosen}")
+    if not punctuation and pool is None:
+        raise ConfigError("--no-punctuation: expected --pool, found none")
+    if target.exists() and any(os.path.exists(path) and target.samefile(path) for path in inputs):
+        raise OutputError(f"{target}: is the text itself; choose another name for the vectors")
     rows = rows or ("sentences" if pool else "tokens")
     if pool and rows == "tokens" and chosen == "parquet":
         raise ConfigError("--rows: expected sentences, as --pool gives one vector a sentence, found tokens")

@@ -38,7 +38,7 @@ class TextSource:
         self,
         inputs: Sequence[str | os.PathLike[str]],
         *,
-        encoding_errors: EncodingErrors = "strict",
+        encoding_errors: EncodingErrors | None = None,
         split: bool = False,
     ) -> None:
         if not inputs:

@@ -20,13 +20,11 @@ from elmokit.pretrain.presets import FINETUNE, FIT_RATE, MOST_WORDS
 from elmokit.pretrain.run import (
     SOFTMAX,
     Run,
-    delete,
     figures_of,
     heldout_perplexity,
     in_the_way,
     open_run,
     overlapping,
-    require_texts,
     words_to_predict,
 )
 from elmokit.pretrain.settings import TrainingSettings
@@ -62,9 +60,7 @@ def finetune(
     if in_tiers and given.get("loss") is None:
         settings = replace(settings, loss="adaptive")
     _require_its_words(model, settings)
-    if processes.is_first and (old := in_the_way(folder, resume=resume, overwrite=overwrite)):
-        require_texts(settings)
-        delete(old)
+    old = in_the_way(folder, resume=resume, overwrite=overwrite) if processes.is_first else []
 
     def suited(vocabulary: Vocabulary) -> TrainingSettings:
         """The settings with a loss that so many words allow, unless one was asked for."""
@@ -94,15 +90,17 @@ def finetune(
         return state
 
     is_other = in_tiers != (settings.loss == "adaptive")
-    [needs_fit] = processes.total(float((folder / SOFTMAX).exists() or is_other or _needs_fit(model, settings)))
+    was_fitted = not old and (folder / SOFTMAX).exists()
+    [needs_fit] = processes.total(float(was_fitted or is_other or _needs_fit(model, settings)))
     if needs_fit:
         kind = f"{settings.loss} " if model.has_softmax and is_other else ""
         say(f"{name}: has no {kind}softmax over these words; fitting one first, with all else as it is")
-        fit = open_run(folder / SOFTMAX, processes, begin_fit, resume=True, given=given)
+        fit = open_run(folder / SOFTMAX, processes, begin_fit, resume=True, given=given, old=old)
         yield fit
+        old = []
         # of a run that goes on, the fit knows more than was given now
         settings = replace(fit.state.settings, frozen=False, learning_rate=fit.state.notes["learning_rate"])
-    yield open_run(folder, processes, begin, resume=True, given=given)
+    yield open_run(folder, processes, begin, resume=True, given=given, old=old)
 
 
 def _needs_fit(model: Model, settings: TrainingSettings) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -112,16 +112,18 @@ def open_run(
     resume: bool = False,
     overwrite: bool = False,
     given: dict[str, Any] | None = None,
+    old: Sequence[Path] = (),
 ) -> Run:
     """Begin a run in a folder, or take it up.
 
     begin: makes the state of a new run; only the first process calls it. With `resume` it is called only where there is
         no run yet, so that one command both begins and goes on. given: settings that the user asked for, to compare.
+        old: files of another run, which are deleted as soon as the new one can begin.
     """
     kept: Checkpoint | None = None
     faults: list[str] = []
     if processes.is_first:
-        old = in_the_way(folder, resume=resume, overwrite=overwrite)
+        old = old or in_the_way(folder, resume=resume, overwrite=overwrite)
         found, faults = (None, []) if old else checkpoint.latest(folder / CHECKPOINTS)
         if found is None:
             state = begin()
@@ -238,7 +240,7 @@ def in_the_way(folder: Path, *, resume: bool, overwrite: bool) -> list[Path]:
     return found
 
 
-def delete(paths: list[Path]) -> None:
+def delete(paths: Sequence[Path]) -> None:
     """Remove files and folders."""
     for path in paths:
         if path.is_dir() and not path.is_symlink():
@@ -248,8 +250,10 @@ def delete(paths: list[Path]) -> None:
 
 
 def require_texts(settings: TrainingSettings) -> None:
-    """Raise an InputError or ConfigError unless there are files to train on, and sentences held out if a file is."""
-    corpus_of(settings)
+    """Raise an InputError or ConfigError unless there are sentences to train on, and held out if a file is."""
+    corpus = corpus_of(settings)
+    if next(iter(corpus.read()), None) is None:
+        raise InputError(f"{corpus}: expected sentences to train on, found none")
     heldout = settings.heldout
     if heldout is not None and not any(line.strip() for line in read_lines(heldout, encoding_errors="replace")):
         raise InputError(f"{heldout}: expected held-out sentences, found none; check --heldout")

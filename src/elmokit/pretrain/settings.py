@@ -81,7 +81,7 @@ class TrainingSettings:
         self._require("vocabulary_size", self.vocabulary_size >= 4, "at least 4 (three marks and a word)")
         self._require("dropout", 0 <= self.dropout < 1, "0 to less than 1")
         for name in ("seed", "warm_up"):
-            self._require(name, getattr(self, name) >= 0, "0 or more")
+            self._require(name, 0 <= getattr(self, name) < 2**63, "0 or more, and less than 2^63")
         for name, kind in (
             ("optimiser", Optimiser), ("decay", Decay), ("loss", LossKind), ("precision", Precision),
             ("encoding_errors", EncodingErrors),

@@ -11,7 +11,7 @@ import torch
 from elmokit.config import State
 from elmokit.embed.elmo import Elmo, load_model
 from elmokit.embed.words import WordReader
-from elmokit.errors import FormatError
+from elmokit.errors import ConfigError, FormatError
 from elmokit.tasks.inputs import ElmoSource
 from elmokit.tasks.settings import InputSettings
 from elmokit.weights import native
@@ -43,7 +43,9 @@ class TaskBilm:
     def save(self, folder: Path) -> None:
         """Write the biLM as it is now, without its softmax, as a model of its own."""
         card = "An ELMo biLM, trained on with a task by `elmo task train --finetune-bilm`.\n"
-        native.save(replace(self.model, read_softmax=None, card=card, licence=None), folder, overwrite=True)
+        config = replace(self.model.config, state="reset")  # as it was trained
+        model = replace(self.model, config=config, read_softmax=None, card=card, licence=None)
+        native.save(model, folder, overwrite=True)
 
 
 def load_bilm(
@@ -66,6 +68,10 @@ def load_bilm(
         # a state that is carried from sentence to sentence would make vectors depend on the order of the data
         own: State = "warm" if model.config.state == "carry" else model.config.state
         return TaskBilm(model, path, found, Elmo(model, state=settings.state or own, device=str(device)), None)
+    if settings.state not in (None, "reset"):
+        raise ConfigError(
+            f"--state: expected reset with --finetune-bilm, which trains from zero state, found {settings.state}"
+        )
     for parameter in model.bilm.parameters():
         parameter.data = parameter.data.clone()  # weights may lie in a file that is mapped for reading alone
     model.bilm.requires_grad_(True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from elmokit.errors import FormatError, InputError
 from elmokit.tasks import folder as files
+from elmokit.tasks.task import log
 
 
 @dataclass(frozen=True)
@@ -122,13 +123,17 @@ def spread(values: Sequence[float]) -> float | None:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """A folder itself, if it is a run; else the runs in it."""
+    """A folder itself, if it is a run; else the complete runs in it. The others are logged."""
     if (folder / files.SETTINGS).is_file():
         return [folder]
     inside = sorted(path.parent for path in folder.glob(f"*/{files.SETTINGS}")) if folder.is_dir() else []
-    if not inside:
+    complete = [run for run in inside if (run / files.RESULTS).is_file()]
+    if not complete:
         files.read_record(folder)  # says what is wrong
-    return inside
+    for run in inside:
+        if run not in complete:
+            log.warning("%s: is not complete, and left out", run)
+    return complete
 
 
 def _identity(record: Mapping[str, Any]) -> str:

@@ -173,8 +173,8 @@ class LayerCache:
     def _require_room(self, needed: int) -> None:
         if needed > self.limit:
             raise ConfigError(
-                f"--cache-limit: expected room for the {needed / 1e9:.2f} GB of this text, found "
-                f"{self.limit / 1e9:.2f} GB"
+                f"--cache-limit: expected room for the {needed / 1e9:.3f} GB of this text, found "
+                f"{self.limit / 1e9:.3f} GB"
             )
 
     def _find(self, folder: Path, wanted: dict[Tokens, str]) -> dict[Tokens, Tensor]:

@@ -143,10 +143,16 @@ def open_run(
     train, dev, test = _read(task, settings, data)
     examples = task.training_examples(train, settings)
     kept, faults = checkpoint.latest(folder / files.CHECKPOINTS) if is_old else (None, [])
-    if is_old and (kept is not None or (folder / files.RESULTS).exists()):
-        model = TaskModel.from_pretrained(folder, complete=kept is None, device=device)
-    else:
+    is_complete = is_old and (folder / files.RESULTS).exists()
+    is_new = kept is None and not is_complete
+    if is_new:
         model = TaskModel.begin(task, settings, train, [*dev, *test], device=device)
+    else:
+        model = TaskModel.from_pretrained(folder, complete=kept is None, device=device)
+    layers = None
+    if not is_complete:
+        layers = model.cached_layers(cache or LayerCache(), [*examples, *dev, *test], progress)
+    if is_new:
         _clear(folder)  # now that nothing is missing for the new run
         folder.mkdir(parents=True, exist_ok=True)
         # first of all files: whatever may interrupt the others, the folder is then known as that of a run
@@ -159,9 +165,6 @@ def open_run(
     state = FitState(model.network, settings)
     if kept is not None:
         state.restore(kept)
-    layers = None
-    if not (folder / files.RESULTS).exists():
-        layers = model.cached_layers(cache or LayerCache(), [*examples, *dev, *test], progress)
     return Run(folder, model, state, examples, dev, test, layers, faults)
 
 

@@ -79,7 +79,7 @@ class FitSettings(InputSettings):
         1.0, "Share of the training data that is used: a random part, which --seed decides.", minimum=0, maximum=1
     )
     hold_out: float = option(0.1, "Without --dev: share of the training data to validate on.", minimum=0, below=1)
-    seed: int = option(0, "Of all random numbers.", minimum=0)
+    seed: int = option(0, "Of all random numbers.", minimum=0, maximum=2**63 - 1)
 
 
 def check(settings: InputSettings) -> None:

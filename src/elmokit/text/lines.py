@@ -35,8 +35,9 @@ class LineReader:
 
     bytes_total: int | None  # size of the file as it lies on disk; None when it has none, as standard input
 
-    def __init__(self, source: str | Path, *, encoding_errors: EncodingErrors = "strict") -> None:
-        if encoding_errors not in get_args(EncodingErrors):
+    def __init__(self, source: str | Path, *, encoding_errors: EncodingErrors | None = None) -> None:
+        """encoding_errors: None is strict where the user has no say."""
+        if encoding_errors not in (None, *get_args(EncodingErrors)):
             expected = ", ".join(get_args(EncodingErrors))
             raise ConfigError(f"--encoding-errors: expected one of {expected}, found {encoding_errors!r}")
         self.name = "standard input" if str(source) == "-" else str(source)
@@ -44,6 +45,8 @@ class LineReader:
         self._encoding_errors = encoding_errors
         self._consumed = 0  # bytes of the lines read so far
         self._owns_file = str(source) != "-"
+        if not self._owns_file and sys.stdin is None:
+            raise InputError("standard input: expected text, found it closed")
         self._file = _open(source) if self._owns_file else sys.stdin.buffer
         status = os.fstat(self._file.fileno()) if self._owns_file else None
         self.bytes_total = status.st_size if status is not None and stat.S_ISREG(status.st_mode) else None
@@ -90,15 +93,16 @@ class LineReader:
 
     def _decode(self, line: bytes) -> str:
         try:
-            return line.decode("utf-8", self._encoding_errors)
+            return line.decode("utf-8", self._encoding_errors or "strict")
         except UnicodeDecodeError as error:
+            choice = ", or use --encoding-errors replace|ignore" if self._encoding_errors else ""
             raise InputError(
                 f"{self.name}: line {self.line_number}, byte {error.start + 1} is not UTF-8"
-                f" (0x{line[error.start]:02x}); convert the file, or use --encoding-errors replace|ignore"
+                f" (0x{line[error.start]:02x}); convert the file, as with iconv{choice}"
             ) from None
 
 
-def read_lines(source: str | Path, *, encoding_errors: EncodingErrors = "strict") -> Iterator[str]:
+def read_lines(source: str | Path, *, encoding_errors: EncodingErrors | None = None) -> Iterator[str]:
     """The lines of a file, also `.gz`, `.xz`, `.bz2` or `.zst`, or of standard input (`-`), without their line ends."""
     with LineReader(source, encoding_errors=encoding_errors) as reader:
         yield from reader

@@ -156,7 +156,9 @@ def save(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = Fals
     with new_folder(folder, overwrite=overwrite) as fresh:
         head = model.softmax() if model.has_softmax else None
         if isinstance(head, AdaptiveHead):
-            raise OutputError(f"{folder}: a softmax in tiers has no HDF5 form; save the model in the native one")
+            raise OutputError(
+                f"{folder}: a softmax in tiers has no HDF5 form; save the model in the native one, or with --no-softmax"
+            )
         with new_hdf5(fresh / "weights.hdf5") as add:
             for name, tensor in layouts.write_table(table(config), parameters):
                 add(name, tensor.detach().cpu().float().numpy())
@@ -243,7 +245,10 @@ def companion(weights: Member, candidates: Sequence[Member], kind: str) -> Membe
     if len(named or candidates) == 1:
         return (named or candidates)[0]
     found = ", ".join(sorted(candidate.name for candidate in candidates)) or "none"
-    raise FormatError(f"{weights.label}: expected one {kind} file beside it, found {found}; pass (options, weights)")
+    raise FormatError(
+        f"{weights.label}: expected one {kind} file beside it, found {found}; leave one there, or pass (options, "
+        "weights) in Python"
+    )
 
 
 def _named(members: Members, pattern: str) -> list[Member]:

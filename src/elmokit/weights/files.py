@@ -20,7 +20,12 @@ from elmokit.errors import FormatError, OutputError
 
 MAX_TEXT = 256 * 1024 * 1024  # bytes of a vocabulary, an alphabet, an options file: beyond is no model
 
-MARKS = ("options.json", "config.json")  # a folder that is overwritten must have one of these: else it is no model
+MARKS = ("options.json", "config.json")  # a folder that is overwritten must have one of these: else it is no model;
+PARTS = {  # and nothing but these, the files of all formats that are written: else other work would go with it
+    *MARKS, "README.md", "vocabulary.txt", "alphabet.json", "weights.safetensors", "softmax.safetensors",
+    "weights.hdf5", "softmax_weights.hdf5", "elmo.th", "architecture.json", "encoder.pkl", "token_embedder.pkl",
+    "char.dic", "word.dic", "vocab.txt", "vocab.txt.gz",
+}  # fmt: skip
 
 MAGIC = (
     (b"\x89HDF\r\n\x1a\n", "HDF5"),
@@ -134,13 +139,16 @@ def new_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> Iterator[P
 
     With `overwrite` the old folder steps aside only when the new one is complete, and steps back if that fails.
     """
-    target = Path(os.path.abspath(os.path.expanduser(folder)))
+    target = Path(os.path.realpath(os.path.expanduser(folder)))  # of a link, what it leads to
     if target.exists():
         if not overwrite:
             raise OutputError(f"{target}: exists already; choose another name, or allow to overwrite it")
-        if not target.is_dir() or (any(target.iterdir()) and not any((target / name).exists() for name in MARKS)):
+        found = {path.name for path in target.iterdir()} if target.is_dir() else {target.name}
+        if found and not (target.is_dir() and found & {*MARKS} and found <= PARTS):
+            others = ", ".join(sorted(found - PARTS)[:3]) or "no options.json or config.json"
             raise OutputError(
-                f"{target}: expected a model folder to overwrite, found something else; it stays as it is"
+                f"{target}: expected a model folder to overwrite, and nothing else in it, found {others}; it stays as "
+                "it is"
             )
     mark = secrets.token_hex(4)
     fresh, old = (target.with_name(f".{target.name}.{kind}-{mark}") for kind in ("new", "old"))

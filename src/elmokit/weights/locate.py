@@ -120,7 +120,8 @@ def _only_weights(candidates: list[Member], place: Path) -> Member:
         raise unreadable[0]
     names = ", ".join(member.name for member in weights or candidates)
     raise FormatError(
-        f"{place}: expected the weights of one model, found {len(weights)} in {names}; pass (options, weights)"
+        f"{place}: expected the weights of one model, found {len(weights)} in {names}; leave one there, or pass "
+        "(options, weights) in Python"
     )
 
 
