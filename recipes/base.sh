@@ -5,4 +5,4 @@ set -euo pipefail
 export OMP_NUM_THREADS=1
 torchrun --nproc-per-node 2 -m elmokit pretrain --train "$1/train-0*.txt.xz" --heldout "$1/heldout-dev.txt.xz" -o "$2" \
   --preset base --heldout-every 750 --checkpoint-every 200 --threads 1 --resume
-elmo convert "$2" "$2-half" --to native --half
+elmo convert "$2" "$2-half" --to native --half --overwrite

@@ -17,7 +17,7 @@ _CONTINUE = "run the same command with --resume to go on"
 
 def embed(
     inputs: Annotated[
-        list[str], typer.Argument(metavar="INPUT", help="Text files, also .gz, .xz or .zst; - is standard input.")
+        list[str], typer.Argument(metavar="INPUT", help="Text files, also .gz, .xz, .bz2, .zst; - is standard input.")
     ],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="OUT", help="File to write: .h5, .hdf5, .parquet or .npz.")

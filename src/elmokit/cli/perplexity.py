@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def perplexity(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder, file or zip of a model with a softmax.")],
     inputs: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="Text files, also .gz, .xz or .zst; - is standard input.")
+        list[str], typer.Argument(metavar="FILE", help="Text files, also .gz, .xz, .bz2, .zst; - is standard input.")
     ],
     tokenizer: Annotated[
         str,

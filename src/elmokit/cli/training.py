@@ -41,7 +41,7 @@ FLAGS: dict[str, Any] = {
         list[str] | None,
         typer.Option(
             metavar="FILES",
-            help="Text, one sentence a line; also .gz, .xz, .zst and patterns in quotes; may be repeated.",
+            help="Text, one sentence a line; also compressed, and patterns in quotes; may be repeated.",
         ),
     ],
     "heldout": Annotated[str | None, typer.Option(metavar="FILE", help="Text whose perplexity decides what is best.")],

@@ -55,7 +55,7 @@ def embed_files(
 ) -> Progress:  # fmt: skip
     """Embed every line of text files into one file, which appears when it is complete.
 
-    inputs: plain, .gz, .xz or .zst files, or "-"; one sentence a line, or with `split` a paragraph a line.
+    inputs: plain, .gz, .xz, .bz2 or .zst files, or "-"; one sentence a line, or with `split` a paragraph a line.
     output: .h5, .hdf5, .parquet or .npz, unless `format` says which. It holds vectors of `layers`: (L + 1, n, 2D) for
         "all", else (n, 2D); with `pool` (2D,), which of "all" layers pools the average, and is zero for a blank line.
     rows: of a Parquet file, "tokens" or "sentences"; by default tokens, unless `pool` leaves none.

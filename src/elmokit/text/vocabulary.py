@@ -44,7 +44,7 @@ class Vocabulary:
 
     @classmethod
     def from_file(cls, path: str | Path) -> Vocabulary:
-        """Read a vocabulary file: plain, `.gz`, `.xz` or `.zst`."""
+        """Read a vocabulary file: plain, `.gz`, `.xz`, `.bz2` or `.zst`."""
         return cls.from_lines(read_lines(path))
 
     def ids(self, words: Sequence[str]) -> NDArray[np.int64]:
