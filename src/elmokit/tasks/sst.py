@@ -36,6 +36,7 @@ class SstSettings(FitSettings):
     encoder_dropout: float = option(0.25, "Share dropped before the encoder.", minimum=0, below=1)
     integrator_dropout: float = option(0.1, "Share dropped after the integrator.", minimum=0, below=1)
     output_dropout: float = option(0.25, "Share dropped before each layer of the classifier.", minimum=0, below=1)
+    dropout: float = 0.2  # of the inputs; the published 0.5 is too much for vectors of 100
     elmo_dropout: float = 0.0  # all inputs are dropped out together
     epochs: int = 25
     patience: int = 6
