@@ -24,8 +24,6 @@ from typer.testing import CliRunner, Result
 import elmokit
 from elmokit.cli import app
 from elmokit.embed.elmo import Elmo
-from elmokit.errors import InputError
-from elmokit.text.lines import read_lines
 
 LINES = ["The cat sat .", "", "Über 東京 !", "The cat sat .", "a b c d e f g h", "( yes )", "so it ends"]
 TOKENS = sum(len(line.split()) for line in LINES)
@@ -265,12 +263,6 @@ def test_usage_errors(model: str) -> None:
     assert elmo("embed", "in.txt", "-o", "a.h5", "--state", "odd").exit_code == 2
     assert elmo("embed", "in.txt", "-o", "a.h5", "--batch-size", "0").exit_code == 2
     assert elmo("embed", "in.txt", "-o", "a.h5", "--threads", "99999999999999").exit_code == 2
-
-
-def test_a_closed_standard_input(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(InputError, match="standard input: expected text, found it closed"):
-        next(read_lines("-"))
 
 
 def test_a_full_memory_is_one_line(model: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from task_batches import MadeUp
 from torch import Tensor
 
 from elmokit.errors import InputError
+from elmokit.tasks.dropout import VariationalDropout
 from elmokit.tasks.squad import Squad, attention
 from elmokit.tasks.squad.attention import BiAttention, SelfAttention, Trilinear, best_spans
 from elmokit.tasks.squad.example import Passage, Question
@@ -158,13 +159,23 @@ def test_the_loss_is_that_of_start_and_end() -> None:
     torch.testing.assert_close(model.loss(BOTH.batch(QUESTIONS)), expected)
 
 
-def test_passage_and_question_lose_the_same_numbers() -> None:
+def test_passage_and_question_lose_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a word would not match itself."""
-    passage, question = network(PLAIN).train()._drop_both(torch.ones(2, 5, 50), torch.ones(2, 3, 50))
+    passage, question = VariationalDropout(0.3).together(torch.ones(2, 5, 50), torch.ones(2, 3, 50))
     dropped = passage[:, :1] == 0  # (B, 1, n)
     assert 0 < dropped.sum() < 100 and not dropped[0].equal(dropped[1])
     for text in (passage, question):
         assert (text == 0).equal(dropped.expand_as(text))
+
+    together: list[int] = []
+
+    def spy(_: VariationalDropout, *parts: Tensor) -> tuple[Tensor, ...]:
+        together.append(len(parts))
+        return parts
+
+    monkeypatch.setattr(VariationalDropout, "together", spy)
+    network(PLAIN).train().loss(PLAIN.batch(QUESTIONS))
+    assert together.count(2) == 2  # the inputs, and what attention compares
 
 
 def test_every_weight_learns() -> None:

@@ -169,3 +169,9 @@ def test_reading_may_stop_early(tmp_path: Path) -> None:
     lines = read_lines(write(tmp_path, ".gz", b"a\nb\n"))
     assert next(lines) == "a"
     lines.close()  # type: ignore[attr-defined]
+
+
+def test_a_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="standard input: expected text, found it closed"):
+        next(read_lines("-"))

@@ -54,7 +54,8 @@ class _Commands(TyperGroup):
         except OSError as error:
             reason = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
         except (MemoryError, RuntimeError) as error:  # torch has no error of its own for a full memory
-            if not (isinstance(error, MemoryError) or "memory" in str(error)):
+            phrases = ("allocate memory", "out of memory", "not enough memory")
+            if isinstance(error, RuntimeError) and not any(phrase in str(error) for phrase in phrases):
                 raise
             reason = "out of memory; try a smaller network, smaller batches or less text at a time"
         except KeyboardInterrupt as stop:

@@ -91,7 +91,9 @@ def finetune(
 
     is_other = in_tiers != (settings.loss == "adaptive")
     was_fitted = not old and (folder / SOFTMAX).exists()
-    [needs_fit] = processes.total(float(was_fitted or is_other or _needs_fit(model, settings)))
+    # the first process decides for all: the others do not know whether what they find is to be overwritten
+    decided = processes.is_first and (was_fitted or is_other or _needs_fit(model, settings))
+    [needs_fit] = processes.total(float(decided))
     if needs_fit:
         kind = f"{settings.loss} " if model.has_softmax and is_other else ""
         say(f"{name}: has no {kind}softmax over these words; fitting one first, with all else as it is")

@@ -127,13 +127,13 @@ def runs_in(folder: Path) -> list[Path]:
     if (folder / files.SETTINGS).is_file():
         return [folder]
     inside = sorted(path.parent for path in folder.glob(f"*/{files.SETTINGS}")) if folder.is_dir() else []
-    complete = [run for run in inside if (run / files.RESULTS).is_file()]
-    if not complete:
+    if not inside:
         files.read_record(folder)  # says what is wrong
-    for run in inside:
+    complete = [run for run in inside if (run / files.RESULTS).is_file()]
+    for run in inside if complete else ():
         if run not in complete:
             log.warning("%s: is not complete, and left out", run)
-    return complete
+    return complete or inside  # of none, their reader says what is wrong
 
 
 def _identity(record: Mapping[str, Any]) -> str:

@@ -15,6 +15,12 @@ class VariationalDropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, n) to (B, T, n)."""
+        return self.together(x)[0]
+
+    def together(self, *parts: Tensor) -> tuple[Tensor, ...]:
+        """Several of (B, T, n), each T its own: of a row, the same is dropped in all of them."""
         if not self.training or self.p == 0:
-            return x
-        return x * functional.dropout(x.new_ones(x.shape[0], 1, x.shape[2]), self.p)  # (B, 1, n)
+            return parts
+        n_rows, _, size = parts[0].shape
+        keep = functional.dropout(parts[0].new_ones(n_rows, 1, size), self.p)
+        return tuple(part * keep for part in parts)

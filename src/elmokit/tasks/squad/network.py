@@ -60,9 +60,10 @@ class BiDaf(TaskNetwork):
         """Log-probabilities of where the answer starts and where it ends, both (B, P), -inf at padding."""
         passage, question = batch.texts
         mask = passage.mask  # (B, P)
-        x = self._drop_both(self.inputs(passage), self.inputs(question))
+        # the same numbers are dropped in both: what attention compares stays comparable
+        x = self.dropout.together(*map(self.inputs, batch.texts))
         read = [self.encoder(of_one, text.mask) for of_one, text in zip(x, batch.texts, strict=True)]
-        h, q = self._drop_both(self.inputs.output(passage, read[0]), self.inputs.output(question, read[1]))
+        h, q = self.dropout.together(*map(self.inputs.output, batch.texts, read))  # (B, P, W), (B, Q, W)
         g = F.relu(self.merge(self.bi_attention(h, mask, q, question.mask)))  # (B, P, 2H)
         s = self.dropout(self.self_encoder(self.dropout(g), mask))
         m = self.dropout(g + F.relu(self.self_merge(self.self_attention(s, mask))))
@@ -72,11 +73,6 @@ class BiDaf(TaskNetwork):
             _log_softmax(self.start(self.dropout(started)), mask),
             _log_softmax(self.end(self.dropout(ended)), mask),
         )
-
-    def _drop_both(self, passage: Tensor, question: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, P, n) and (B, Q, n) with the same numbers dropped in both: what attention compares stays comparable."""
-        both = self.dropout(torch.cat((passage, question), dim=1))
-        return both[:, : passage.shape[1]], both[:, passage.shape[1] :]
 
     def loss(self, batch: TaskBatch[Question]) -> Tensor:
         """() mean over the questions of -log p(start) - log p(end)."""
