@@ -4,7 +4,8 @@
 set -euo pipefail
 data=$1 results=$2
 model=(${3:+--model "$3"})
-mkdir -p "$results/neighbors"
+examples=$(dirname "$0")/../examples
+mkdir -p "$results/neighbors" "$results/senses"
 
 elmo wsd --train "$data/wsd/semcor/semcor.data.xml.xz" --train-key "$data/wsd/semcor/semcor.gold.key.txt.xz" \
   --eval "$data/wsd/eval" --wordnet "$data/wsd/wordnet-3.0/wordnet-3.0-dict.tar.xz" "${model[@]}" --layers 0,1,2,2-1,average \
@@ -19,6 +20,17 @@ elmo polysemy "${model[@]}" -o "$results/polysemy.json"
 elmo perplexity "${3:-base}" "$data/lm/heldout-test.txt.xz" -o "$results/perplexity.json"
 elmo compare "I will buy you a present" "Live in the present , not the past" --word present "${model[@]}" \
   -o "$results/compare.json"
+
+# Table 4 with sixty sentences of our own, which docs/report.md can show in full
+while IFS='|' read -r name word sentence; do
+  elmo neighbors --corpus "$examples/senses.txt" "$sentence" --word "$word" --layers 0,2 "${model[@]}" --quiet \
+    --vectors "$data/vectors/glove.6B.50d.task.txt.bz2" -o "$results/senses/$name.json"
+done <<'QUERIES'
+play-drama|play|The actor was praised in the play .
+play-game|play|The shortstop made a spectacular play on the ground ball .
+present-gift|present|I will buy you a present .
+present-now|present|Live in the present , not the past .
+QUERIES
 
 # Neighbours of ten words with two senses, among 500,000 tokens: sentences with one of the words, at most 1,800 a word, so that
 # there are enough occurrences of the rare ones. Layer 0 does not know the context: it stands for static vectors.

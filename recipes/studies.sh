@@ -24,5 +24,5 @@ inference
 wait %1
 
 elmo task weights "$runs"/*-elmo-* -o "$results/weights.png" -o "$results/weights.json"
-elmo report "$results"/*.json "$results"/neighbors/{play,present}-*-2.json "$runs" "$runs/ablate-sst" "$runs/less-sst" "$runs/ablate-snli" "$runs/less-snli" \
+elmo report "$results"/*.json "$results"/senses/*.json "$runs" "$runs/ablate-sst" "$runs/less-sst" "$runs/ablate-snli" "$runs/less-snli" \
   -o "$results/report.html"

@@ -34,7 +34,7 @@ coref="--train $coref/train.conll.xz --dev $coref/dev.conll.xz --test $coref/tes
   one srl srl 0 $srl $glove --epochs 10
   one squad squad 0 $squad $glove --epochs 8
   for seed in 0 1 2; do
-    one ner ner $seed $ner $glove --epochs 10 --decay linear
+    one ner ner $seed $ner $glove --epochs 10 --learning-rate 0.002 --decay linear
     one sst sst $seed $sst $glove --epochs 12 --decay linear
   done
 } | grep -E -- "-o [^ ]*/[^ /]*($pattern)" | xargs -P 2 -I{} sh -c "elmo task {} --threads 1 --quiet --resume"
