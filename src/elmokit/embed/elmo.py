@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from elmokit.config import ModelConfig, State
-from elmokit.embed.engine import BATCH_TOKENS, WINDOW_BATCHES, WINDOW_BYTES, Engine, Layers, check_layers
+from elmokit.embed.engine import WINDOW_BATCHES, WINDOW_BYTES, Engine, Layers, check_layers
 from elmokit.embed.predict import Direction, Prediction, predict_next
 from elmokit.embed.sentence import EmbeddedSentence
 from elmokit.embed.words import WordReader
@@ -120,7 +120,7 @@ class Elmo:
             if self.state == "carry":
                 self._engine.skip_carry(tokens)
             else:
-                self._engine.skip_independent(tokens, batch_tokens or BATCH_TOKENS, batch_size)
+                self._engine.skip_independent(tokens, batch_tokens or self._engine.batch_tokens, batch_size)
 
     def _parts(
         self, prepared: Iterable[_Prepared], layers: Layers, batch_size: int | None, batch_tokens: int | None
@@ -129,7 +129,7 @@ class Elmo:
         if self.state == "carry":
             return windows(prepared, lambda _: 1, batch_size or 1)
         n_vectors = self.config.n_vectors if layers == "all" else 1
-        batch = batch_tokens or BATCH_TOKENS
+        batch = batch_tokens or self._engine.batch_tokens
         # long enough to find sentences of like lengths, short enough for memory and for who waits for the first result
         window = min(WINDOW_BATCHES * batch, WINDOW_BYTES // (4 * n_vectors * self.config.vector_dim))
         return windows(prepared, lambda sentence: len(sentence.tokens), max(batch, window))
@@ -142,7 +142,7 @@ class Elmo:
             if self.state == "carry":
                 arrays = self._engine.carry(tokens, layers)
             else:
-                arrays = self._engine.independent(tokens, layers, batch_tokens or BATCH_TOKENS, batch_size)
+                arrays = self._engine.independent(tokens, layers, batch_tokens or self._engine.batch_tokens, batch_size)
             yield from self._finish(part, arrays)
 
     def _check(

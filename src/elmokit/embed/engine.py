@@ -26,7 +26,8 @@ Layers = Literal["all", "top", "average"] | int | Sequence[float]
 CACHE_BYTES = 64 * 2**20  # of word vectors: 32,000 words of the original model
 CACHE_WORDS = 2**17  # at most: of a small model, a word's text takes more room than its vector
 WINDOW_BYTES = 96 * 2**20  # of results that wait for their turn
-BATCH_TOKENS = 3072
+BATCH_TOKENS = 6144  # at a time, if the cells of an LSTM are few
+WIDE_BATCH_TOKENS, WIDE = 3072, 2048  # if they are more than so many: to stay in memory
 WINDOW_BATCHES = 8  # that are put into order by length at a time
 
 # Published weights were trained with a state that never was zero: a few sentences bring it to where they expect it.
@@ -46,6 +47,7 @@ class Engine:
         self.device = bilm.device
         if cache_words is None:
             cache_words = max(1, min(CACHE_WORDS, CACHE_BYTES // (4 * bilm.config.lstm.projection_dim)))
+        self.batch_tokens = WIDE_BATCH_TOKENS if bilm.config.lstm.dim > WIDE else BATCH_TOKENS
         self.cache = WordCache(encode=self._encode, capacity=cache_words)
         self.carried: BiLMState | None = None  # with state="carry": one row a sentence of the batch
         self._start: BiLMState | None = None  # otherwise: where every sentence starts, its first mark being read

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from elmokit.config import ModelConfig
 from elmokit.errors import ConfigError
+from elmokit.nn.joined import JoinedGates
 from elmokit.nn.lstm import LstmLayer, LstmState
 from elmokit.nn.matmul import BlockedMatmul, Int8Matmul, Matmul, Precision
 from elmokit.nn.packing import Packing
@@ -136,14 +137,22 @@ class BiLM(nn.Module):
         With int8 only the LSTMs become integers: a word is encoded once, and its vector stays exact.
         """
         self.requires_grad_(False)
+        if self.device.type == "cpu":
+            self.token_encoder.tabulate_()
         if precision == "float32":
             self._require_exact()
             self.pairs = pairs(self.forward_layers, self.backward_layers)
+            if self.pairs and BlockedMatmul.available(next(self.parameters())):
+                # the first layer multiplies each distinct word once: better than joining
+                for layer in (*self.forward_layers[1:], *self.backward_layers[1:]):
+                    cast(LstmLayer, layer).join_()
         # one matrix at a time: nothing here may hold on to the old ones
         parents = [(path, module) for path, module in self.named_modules() if not isinstance(module, Matmul)]
         for path, module in parents:
             wanted: Precision = "float32" if path.startswith("token_encoder") else precision
-            for name in [name for name, child in module.named_children() if isinstance(child, Matmul)]:
+            # a small projection is fast as it is, and can write where its result belongs
+            kept = ["projection"] if self.pairs and isinstance(module, LstmLayer) else []
+            for name in [n for n, child in module.named_children() if isinstance(child, Matmul) and n not in kept]:
                 setattr(module, name, getattr(module, name).packed(wanted))
         return self
 
@@ -152,7 +161,10 @@ class BiLM(nn.Module):
         self._require_exact()
         parameters = self.state_dict()
         for name, module in self.named_modules():
-            if isinstance(module, BlockedMatmul):
+            if isinstance(module, JoinedGates):
+                layer = name.removesuffix("joined")
+                parameters[f"{layer}input.weight"], parameters[f"{layer}state.weight"] = module.separate()
+            elif isinstance(module, BlockedMatmul):
                 parameters[f"{name}.weight"] = module.unpacked()
         return parameters
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from elmokit.config import LstmConfig
-from elmokit.nn.matmul import Matmul, repeated
+from elmokit.nn.joined import JoinedGates
+from elmokit.nn.matmul import Matmul, repeated, rounded
 from elmokit.nn.packing import Packing
 
 aten = torch.ops.aten
@@ -51,6 +52,12 @@ class LstmLayer(nn.Module):
         self.projection: nn.Module | None = None
         if config.has_projection:
             self.projection = Matmul(n_in=config.dim, n_out=config.projection_dim)
+        self.joined: JoinedGates | None = None  # made by `join_`
+
+    def join_(self) -> None:
+        """Put W and U, which must be plain, into one: the fastest form for small weights and an input a token."""
+        self.joined = JoinedGates(cast(Matmul, self.input), cast(Matmul, self.state), self.bias)
+        del self.input, self.state
 
     def zero_state(self, n: int) -> LstmState:
         """The state before the first token of n sentences."""
@@ -68,25 +75,47 @@ class LstmLayer(nn.Module):
             needs_gradient = (t.requires_grad for t in (x, state.output, state.cell, *self.parameters()))
             if torch.is_grad_enabled() and any(needs_gradient):
                 return self._forward_with_gradient(x, index, packing, state)
+            if self.joined is not None:
+                return self._forward_joined(self.joined, x if index is None else x[index], packing, state)
             return self._forward(x, index, packing, state)
 
     def _forward(self, x: Tensor, index: Tensor | None, packing: Packing, state: LstmState) -> tuple[Tensor, LstmState]:
-        config = self.config
-        m = x.new_empty(packing.n_tokens, config.projection_dim)
+        m = x.new_empty(packing.n_tokens, self.config.projection_dim)
         cell = state.cell.clone()
-        output = state.output
+        before, rows = _with_spare_rows(state.output), cast(Matmul, self.state).rows
         for (start, stop), gates_in in zip(packing.steps(), self._inputs(x, index, packing), strict=True):
             n = stop - start
-            gates: Tensor = self.state(output[:n])  # (n, 4C)
+            gates: Tensor = self.state(before[: rows(n)])[:n]  # (n, 4C)
             gates += gates_in
-            hidden = cell_step(gates, cell[:n], config.cell_clip)  # (n, C)
-            if self.projection is not None:
-                hidden = self.projection(hidden)  # (n, D)
-                if config.proj_clip is not None:
-                    hidden.clamp_(-config.proj_clip, config.proj_clip)
-            m[start:stop] = hidden
-            output = hidden
+            hidden = cell_step(activate_(gates), cell[:n], self.config.cell_clip)  # (n, C)
+            before[:n] = self._project(hidden, out=m[start:stop])
         return m, LstmState(m[packing.last()], cell)
+
+    def _forward_joined(
+        self, joined: JoinedGates, x: Tensor, packing: Packing, state: LstmState
+    ) -> tuple[Tensor, LstmState]:
+        m = torch.empty_like(x)
+        cell = state.cell.clone()
+        both = _with_spare_rows(torch.cat((torch.zeros_like(state.output), state.output), dim=1))  # x beside m'
+        own, before = both.chunk(2, dim=1)
+        for start, stop in packing.steps():
+            n = stop - start
+            own[:n] = x[start:stop]
+            gates = joined(both[: joined.rows(n)], joined.bias)[:n]  # (n, 4C)
+            hidden = cell_step(gates, cell[:n], self.config.cell_clip)  # (n, C)
+            before[:n] = self._project(hidden, out=m[start:stop])
+        return m, LstmState(m[packing.last()], cell)
+
+    def _project(self, hidden: Tensor, out: Tensor) -> Tensor:
+        """(n, C) to (n, D), which is written to `out`."""
+        if self.projection is None:
+            return out.copy_(hidden)
+        if isinstance(self.projection, Matmul):
+            torch.mm(hidden, self.projection.weight, out=out)
+        else:
+            out.copy_(self.projection(hidden))
+        clip = self.config.proj_clip
+        return out if clip is None else out.clamp_(-clip, clip)
 
     def _inputs(self, x: Tensor, index: Tensor | None, packing: Packing) -> Iterator[Tensor]:
         """x W + b of every step, (n, 4C), made for as many steps at once as the block size allows."""
@@ -121,15 +150,27 @@ class LstmLayer(nn.Module):
         return m, LstmState(m[packing.last()], cell)
 
 
-def cell_step(gates: Tensor, cell: Tensor, clip: float | None) -> Tensor:
-    """One step in place: pre-activations (..., 4C) to activations, c' (..., C) to c. Returns o tanh(c), (..., C).
+def _with_spare_rows(matrix: Tensor) -> Tensor:
+    """A copy with so many rows of zeros at its end that every matrix product finds the number of rows it likes."""
+    rows = matrix.new_zeros(rounded(len(matrix)), matrix.shape[1])
+    rows[: len(matrix)] = matrix
+    return rows
+
+
+def activate_(gates: Tensor) -> Tensor:
+    """Pre-activations (..., 4C) to activations, in place.
 
     tanh(x) = 2 sigmoid(2x) - 1, because torch's sigmoid is several times faster than its tanh: one call does all four
     gates, and the block of j is left as (j + 1) / 2. Doubling is by adding: a Python number costs torch more.
     """
-    i, f, o, j = gates.chunk(4, dim=-1)
+    j = gates.chunk(4, dim=-1)[3]
     j.add_(j)
-    gates.sigmoid_()
+    return gates.sigmoid_()
+
+
+def cell_step(gates: Tensor, cell: Tensor, clip: float | None) -> Tensor:
+    """One step: activations (..., 4C), and c' (..., C) to c in place. Returns o tanh(c), (..., C)."""
+    i, f, o, j = gates.chunk(4, dim=-1)
     cell.mul_(f).addcmul_(i, j, value=2).sub_(i)  # f c' + i (2j - 1)
     if clip is not None:
         cell.clamp_(-clip, clip)
@@ -163,7 +204,7 @@ class _LstmFunction(torch.autograd.Function):
             n = stop - start
             step = gates[start:stop]
             step += from_state(h[:n])
-            hidden = cell_step(step, c[:n], config.cell_clip)
+            hidden = cell_step(activate_(step), c[:n], config.cell_clip)
             cells[start:stop] = c[:n]
             h = hidden if p is None else torch.mm(hidden, p, out=m[start:stop])
             if p is None:

@@ -25,6 +25,11 @@ class Matmul(nn.Module):
         """(..., K) to (..., N), plus bias (N,)."""
         return x @ self.weight if bias is None else x @ self.weight + bias
 
+    @staticmethod
+    def rows(n: int) -> int:
+        """How many rows to give it instead of n, if there are more."""
+        return n
+
     def packed(self, precision: Precision) -> nn.Module:
         """The same product for inference on a CPU; itself where there is nothing to gain."""
         if precision == "int8":
@@ -46,8 +51,10 @@ class BlockedMatmul(nn.Module):
 
     blocks: Tensor
 
-    def __init__(self, weight: Tensor) -> None:
+    def __init__(self, weight: Tensor, then: Literal["none", "sigmoid"] = "none") -> None:
+        """then: what is done with y before it is written."""
         super().__init__()
+        self.then = then
         blocks = torch.ops.mkldnn._reorder_linear_weight(weight.detach().t().contiguous())
         self.register_buffer("blocks", blocks, persistent=False)
 
@@ -64,12 +71,16 @@ class BlockedMatmul(nn.Module):
 
     def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """(n, K) to (n, N), plus bias (N,)."""
-        # oneDNN compiles and keeps a kernel for every number of rows that it meets: let them be few
-        n, rows = len(x), _rounded(len(x))
+        n, rows = len(x), self.rows(len(x))
         if rows > n:
             x = torch.cat((x, x.new_zeros(rows - n, x.shape[1])))
-        y: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.blocks, bias, "none", [], "")
+        y: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.blocks, bias, self.then, [], "")
         return y[:n]
+
+    @staticmethod
+    def rows(n: int) -> int:
+        """oneDNN compiles and keeps a kernel for every number of rows that it meets: let them be few."""
+        return rounded(n)
 
     def unpacked(self) -> Tensor:
         """W as it was, (K, N)."""
@@ -77,9 +88,9 @@ class BlockedMatmul(nn.Module):
         return dense.t().contiguous()
 
 
-def _rounded(n: int) -> int:
-    """The next of 1, 2, 3, 4, 8, 16, 24, 32, 48, ..., 256, 320, ..."""
-    step = 1 if n <= 4 else 8 if n <= 32 else 16 if n <= 256 else 64
+def rounded(n: int) -> int:
+    """The next of 1, 2, 3, 4, 8, 12, ..., 32, 40, ..., 256, 320, ..."""
+    step = 1 if n <= 4 else 4 if n <= 32 else 8 if n <= 256 else 64
     return -(-n // step) * step
 
 
@@ -118,3 +129,8 @@ class Int8Matmul(nn.Module):
         y: Tensor = self._product(x / largest, self.SCALE, self.ZERO, self._weight)
         y.mul_(largest)
         return y if bias is None else y.add_(bias)
+
+    @staticmethod
+    def rows(n: int) -> int:
+        """Any number is as good."""
+        return n

@@ -7,6 +7,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from elmokit.nn.joined import double_j_
 from elmokit.nn.lstm import LstmLayer, cell_step
 from elmokit.nn.matmul import Matmul
 
@@ -18,7 +19,7 @@ class LstmPair(nn.Module):
     """The forward and the backward LSTM of a layer as one, with a leading dimension of 2 everywhere.
 
     A step of a single sentence is thirty small operations, of which most is their call. This halves them, and lets each
-    core multiply by one direction's weights.
+    core multiply by one direction's weights. The block of j is doubled in the weights, as `activate_` does in a result.
     """
 
     input: Tensor  # (2, D, 4C)
@@ -35,21 +36,25 @@ class LstmPair(nn.Module):
             self.register_buffer(name, torch.stack(weights) if weights else None, persistent=False)
         bias = torch.stack([layer.bias.detach() for layer in both]).unsqueeze(1)
         self.register_buffer("bias", bias, persistent=False)
+        for gates in (self.input, self.state, self.bias):
+            double_j_(gates)
 
     def forward(self, x: Tensor, output: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x: (2, T, D), each direction's input in the order it reads; state: (2, 1, D) and (2, 1, C).
 
         Returns m: (2, T, D), and the state after the last token.
         """
-        cell, clip = cell.clone(), self.config.proj_clip
-        outputs = []
+        cell, outputs = cell.clone(), []
+        cell_clip, clip, state, projection = self.config.cell_clip, self.config.proj_clip, self.state, self.projection
         for block in x.split(BLOCK, dim=1):  # type: ignore[no-untyped-call]
             inputs = torch.baddbmm(self.bias, block, self.input)  # (2, BLOCK, 4C)
             for step in inputs.split(1, dim=1):  # type: ignore[no-untyped-call]
-                hidden = cell_step(torch.baddbmm(step, output, self.state), cell, self.config.cell_clip)  # (2, 1, C)
-                output = hidden if self.projection is None else torch.bmm(hidden, self.projection)
-                if self.projection is not None and clip is not None:
-                    output.clamp_(-clip, clip)
+                gates = torch.baddbmm(step, output, state).sigmoid_()  # (2, 1, 4C)
+                output = cell_step(gates, cell, cell_clip)  # (2, 1, C)
+                if projection is not None:
+                    output = torch.bmm(output, projection)  # (2, 1, D)
+                    if clip is not None:
+                        output.clamp_(-clip, clip)
                 outputs.append(output)
         return torch.cat(outputs, dim=1), output, cell
 

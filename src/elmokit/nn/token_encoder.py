@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -10,6 +12,7 @@ from elmokit.config import ModelConfig
 from elmokit.nn.matmul import Matmul
 
 BLOCK_WORDS = 256  # words convolved at a time: bounds memory, and lets short words be cut short
+TABLE_NUMBERS = 2**22  # of filters times characters: those of the published 262 fit, those of a Chinese model do not
 
 
 class Convolution(nn.Module):
@@ -20,6 +23,22 @@ class Convolution(nn.Module):
         self.width = width
         self.weight = nn.Parameter(torch.empty(width * channels, count))
         self.bias = nn.Parameter(torch.empty(count))
+        self.register_buffer("table", None, persistent=False)  # (width * characters, count), made by `tabulate_`
+
+    table: Tensor | None
+
+    def tabulate_(self, embedding: Tensor) -> None:
+        """Multiply every character by every filter at every place, once: what is left of a window is a sum of rows."""
+        places = self.weight.detach().view(self.width, embedding.shape[1], -1)  # (width, e, count)
+        self.table = (embedding.detach() @ places).flatten(0, 1)
+
+    def look_up(self, ids: Tensor) -> Tensor:
+        """(n, positions) characters to (n, count), as `forward` of their vectors; needs the table."""
+        assert self.table is not None
+        first = torch.arange(0, len(self.table), len(self.table) // self.width)  # row of the table for each place
+        rows = (ids.unfold(1, self.width, 1) + first).flatten(0, 1)  # (n * (positions - width + 1), width)
+        scores = functional.embedding_bag(rows, self.table, mode="sum").view(len(ids), -1, len(self.bias))
+        return scores.amax(dim=1) + self.bias
 
     def forward(self, characters: Tensor) -> Tensor:
         """(n, positions, e) to (n, count): the largest answer of each filter over all positions, plus bias."""
@@ -72,37 +91,52 @@ class TokenEncoder(nn.Module):
             self.projection = Matmul(n_in=config.token_dim, n_out=config.lstm.projection_dim)
             self.projection_bias = nn.Parameter(torch.empty(config.lstm.projection_dim))
 
+    def tabulate_(self) -> None:
+        """Trade memory, some megabytes, for most of the convolutions' work; for inference on a CPU."""
+        chars = self.config.char_cnn
+        if chars is not None and chars.n_characters * sum(width * n for width, n in chars.filters) <= TABLE_NUMBERS:
+            for convolution in self.convolutions:
+                cast(Convolution, convolution).tabulate_(self.char_embedding)
+
     def forward(self, characters: Tensor | None, words: Tensor | None) -> Tensor:
         """characters: (n, M) ids, words: (n,) ids, each where the model has that input. Returns (n, D)."""
-        features = []
-        if self.config.n_words:
-            assert words is not None, "this model needs word ids"
-            features.append(functional.embedding(words, self.word_embedding))
-        if self.config.char_cnn is not None:
-            assert characters is not None, "this model needs character ids"
-            features.append(self._read_characters(characters))
-        x = torch.cat(features, dim=1) if len(features) > 1 else features[0]
-        return self.projection(x, self.projection_bias) if self.config.has_token_projection else x
-
-    def _read_characters(self, characters: Tensor) -> Tensor:
-        """(n, M) ids to (n, F), block by block from the shortest word to the longest."""
-        # A row ends in a run of one id, the padding. Past the widest filter more of it cannot change a maximum.
+        assert words is not None or not self.config.n_words, "this model needs word ids"
+        if self.config.char_cnn is None:
+            return self._encode(None, words)
+        assert characters is not None, "this model needs character ids"
+        # Block by block from the shortest word to the longest. A row ends in a run of one id, the padding. Past the
+        # widest filter more of it cannot change a maximum.
         lengths = (characters != characters[:, -1:]).sum(dim=1)  # (n,) characters that are not padding
         order = torch.argsort(lengths, stable=True)
-        widest = max(width for width, _ in self.config.char_cnn.filters)  # type: ignore[union-attr]
+        widest = max(width for width, _ in self.config.char_cnn.filters)
         blocks = []
         for first in range(0, len(order), BLOCK_WORDS):
             rows = order[first : first + BLOCK_WORDS]
             longest = min(characters.shape[1], int(lengths[rows[-1]]) + widest)
-            blocks.append(self._convolve(characters[rows, :longest]))
-        features = torch.cat(blocks) if len(blocks) > 1 else blocks[0]
+            blocks.append(self._encode(characters[rows, :longest], None if words is None else words[rows]))
+        vectors = torch.cat(blocks) if len(blocks) > 1 else blocks[0]
         inverse = torch.empty_like(order)
         inverse[order] = torch.arange(len(order), device=order.device)
-        return features[inverse]
+        return vectors[inverse]
+
+    def _encode(self, characters: Tensor | None, words: Tensor | None) -> Tensor:
+        """As `forward`, of words of about the same length."""
+        features = []
+        if self.config.n_words:
+            features.append(functional.embedding(cast(Tensor, words), self.word_embedding))
+        if characters is not None:
+            features.append(self._convolve(characters))
+        x = torch.cat(features, dim=1) if len(features) > 1 else features[0]
+        return self.projection(x, self.projection_bias) if self.config.has_token_projection else x
 
     def _convolve(self, ids: Tensor) -> Tensor:
-        characters = functional.embedding(ids, self.char_embedding)  # (n, positions, e)
-        pooled = torch.cat([convolution(characters) for convolution in self.convolutions], dim=1)  # (n, F)
+        """(n, positions) characters to (n, F)."""
+        layers = [cast(Convolution, convolution) for convolution in self.convolutions]
+        if layers[0].table is None:
+            characters = functional.embedding(ids, self.char_embedding)  # (n, positions, e)
+            pooled = torch.cat([layer(characters) for layer in layers], dim=1)  # (n, F)
+        else:
+            pooled = torch.cat([layer.look_up(ids) for layer in layers], dim=1)
         x = torch.tanh(pooled) if self.config.char_cnn.activation == "tanh" else functional.relu(pooled)  # type: ignore[union-attr]
         for highway in self.highways:
             x = highway(x)

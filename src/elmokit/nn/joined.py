@@ -1,0 +1,35 @@
+"""The gates of a small LSTM in one matrix product: [x; m'] times [W; U], the sigmoid made on the way out."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from elmokit.nn.matmul import BlockedMatmul, Matmul
+
+
+class JoinedGates(BlockedMatmul):
+    """sigmoid([x; m'] [W; U] + b), (n, 2D) to (n, 4C), with the block of j doubled, as `cell_step` wants it.
+
+    Two products, their sum and its sigmoid write (n, 4C) numbers four times; where weights are small, that takes as
+    long as the products do.
+    """
+
+    bias: Tensor
+
+    def __init__(self, w: Matmul, u: Matmul, bias: Tensor) -> None:
+        super().__init__(double_j_(torch.cat((w.weight.detach(), u.weight.detach()))), then="sigmoid")
+        self.register_buffer("bias", double_j_(bias.detach().clone()), persistent=False)
+
+    def separate(self) -> tuple[Tensor, Tensor]:
+        """W and U as they were."""
+        both = self.unpacked()
+        both[:, 3 * both.shape[1] // 4 :].div_(2)  # exact, as doubling was
+        w, u = both.chunk(2)
+        return w, u
+
+
+def double_j_(gates: Tensor) -> Tensor:
+    """The last quarter of the columns, that of j, times two; in place."""
+    gates[..., 3 * gates.shape[-1] // 4 :].mul_(2)
+    return gates
