@@ -2,7 +2,7 @@
 
 python benchmarks/index.py corpus.txt.xz --tokens 1000000
 
-Times are of the processor (all threads together), so that other work on the machine disturbs them less.
+Let nothing else run beside it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Result = TypeVar("Result")
 
 
 def timed(work: Callable[[], Result]) -> tuple[Result, float]:
-    start = time.process_time()
+    start = time.perf_counter()
     result = work()
-    return result, time.process_time() - start
+    return result, time.perf_counter() - start
 
 
 def embed_alone(corpus: Corpus, model: str | None) -> int:

@@ -2,8 +2,7 @@
 
 python benchmarks/senses.py semcor.data.xml --train-key semcor.gold.key.txt --wordnet WordNet-3.0/dict --tokens 200000
 
-Every sense of the text is asked for, more than any evaluation asks. Times are of the processor (all threads
-together), so that other work on the machine disturbs them less.
+Every sense of the text is asked for, more than any evaluation asks. Let nothing else run beside it.
 """
 
 from __future__ import annotations

@@ -7,6 +7,18 @@ model=(${3:+--model "$3"})
 examples=$(dirname "$0")/../examples
 mkdir -p "$results/neighbors" "$results/senses"
 
+# Which vectors to look senses up in is chosen where nothing is tested: on every tenth text of SemCor, with senses of the others.
+split=$results/semcor
+mkdir -p "$split"
+for held in 0 1; do
+  xz -dc "$data/wsd/semcor/semcor.data.xml.xz" | awk -v held=$held '
+    /<text / { inside = 1; split($0, id, "\"d"); keep = (id[2] % 10 == 9) == held }
+    !inside || keep
+    /<\/text>/ { inside = 0 }' > "$split/$held.data.xml"
+  xz -dc "$data/wsd/semcor/semcor.gold.key.txt.xz" | awk -v held=$held '(substr($1, 2, 3) % 10 == 9) == held' > "$split/$held.gold.key.txt"
+done
+elmo wsd --train "$split/0.data.xml" --eval "$split/1.data.xml" --wordnet "$data/wsd/wordnet-3.0/wordnet-3.0-dict.tar.xz" \
+  "${model[@]}" --layers 0,1,2,1-0,2-0,2-1,average -o "$split/held-out.json"
 elmo wsd --train "$data/wsd/semcor/semcor.data.xml.xz" --train-key "$data/wsd/semcor/semcor.gold.key.txt.xz" \
   --eval "$data/wsd/eval" --wordnet "$data/wsd/wordnet-3.0/wordnet-3.0-dict.tar.xz" "${model[@]}" --layers 0,1,2,2-1,average \
   -o "$results/wsd.json"

@@ -233,7 +233,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     # tags of another file, one of them new
     train_u = tmp_path / "train.conllu"
     train_u.write_text(letters("abcd" * 20))
-    result = command(folder, "--train", train_u, "--test", test, "--layers", "0,top", "--epochs", 3, "--seed", 5)
+    result = command(folder, "--train", train_u, "--test", test, "--layers", "0,top", "--batch-size", 8, "--seed", 5)
     assert result.exit_code == 0, result.output
     assert "note: tags that --train does not have, counted as errors: E (1)" in result.stderr
     assert "33.3% of them unknown words" in result.stderr
@@ -246,6 +246,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
         (["--train", "no.conllu", "--test", "no.conllu"], "no.conllu: expected a readable text file"),
         (["--train", "{x}", "--test", "{x}", "--layers", "9"], "--layers: expected all, or some of 0 to 2"),
         (["--train", "{x}", "--test", "{x}", "--column", "tag"], "--column: expected 1 to 10 or one of"),
+        (["--train", "{x}", "--test", "{x}", "--learning-rate", "2"], "--learning-rate: expected a number between"),
         (["--train", "{x}", "--test", "{x}", "-o", "{x}"], "found something else; it is not replaced"),
     ],
 )

@@ -27,8 +27,8 @@ class ProbeSettings:
     """How a classifier is trained: Adam on the cross-entropy, with a learning rate that falls to zero."""
 
     epochs: int = 10
-    batch_size: int = 1024  # tokens
-    learning_rate: float = 0.02
+    batch_size: int = 256  # tokens
+    learning_rate: float = 0.005
     seed: int = 1  # of the order of tokens: the weights start at zero
 
     def __post_init__(self) -> None:

@@ -42,6 +42,10 @@ def probe(
         Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
     ] = None,
     epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Passes over the training text.")] = 10,
+    batch_size: Annotated[int, typer.Option(metavar="N", min=1, help="Tokens a step.")] = 256,
+    learning_rate: Annotated[
+        float, typer.Option(metavar="RATE", help="Adam's, at first; it falls to zero at the end.")
+    ] = 0.005,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Of the order of tokens, and of the weights of --control.")
     ] = 1,
@@ -67,13 +71,12 @@ def probe(
 
     if output is not None:
         check_target(output)
+    settings = ProbeSettings(epochs, batch_size, learning_rate, seed)
     texts = read_tagged(train, column, word_column), read_tagged(test, column, word_column)
     elmo = Elmo.from_pretrained(model, device=device)
     chosen = views(layers, elmo.config.n_vectors)
     with watch(quiet=quiet) as progress:
-        report = run(
-            elmo, *texts, chosen, settings=ProbeSettings(epochs=epochs, seed=seed), control=control, progress=progress
-        )
+        report = run(elmo, *texts, chosen, settings=settings, control=control, progress=progress)
     Console(width=None if Console().is_terminal else 200).print(_table(report))
     for line in _notes(report):
         typer.echo(line, err=True)

@@ -25,9 +25,9 @@ Layers = Literal["all", "top", "average"] | int | Sequence[float]
 
 CACHE_BYTES = 64 * 2**20  # of word vectors: 32,000 words of the original model
 CACHE_WORDS = 2**17  # at most: of a small model, a word's text takes more room than its vector
-WINDOW_BYTES = 96 * 2**20  # of results that wait for their turn
+WINDOW_BYTES = 64 * 2**20  # of results that wait for their turn
 BATCH_TOKENS = 6144  # at a time, if the cells of an LSTM are few
-WIDE_BATCH_TOKENS, WIDE = 3072, 2048  # if they are more than so many: to stay in memory
+WIDE_BATCH_TOKENS, WIDE = 4608, 2048  # if they are more than so many: to stay in memory
 WINDOW_BATCHES = 8  # that are put into order by length at a time
 
 # Published weights were trained with a state that never was zero: a few sentences bring it to where they expect it.

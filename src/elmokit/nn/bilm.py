@@ -38,12 +38,16 @@ class BiLMOutput:
 
     def layer(self, j: int) -> Tensor:
         """h_j: (N, 2D). Layer 0 is the token vector twice, layer j is [forward_j; backward_j]."""
-        left, right = (self.tokens, self.tokens) if j == 0 else (self.forward[j - 1], self.backward[j - 1])
-        return torch.cat((left, right), dim=1)
+        return torch.cat(self._halves(j), dim=1)
 
     def layers(self) -> Tensor:
         """(L + 1, N, 2D)."""
-        return torch.stack([self.layer(j) for j in range(self.n_layers)])
+        n, dim = self.tokens.shape
+        halves = torch.stack([half for j in range(self.n_layers) for half in self._halves(j)], dim=1)  # (N, 2L + 2, D)
+        return halves.view(n, self.n_layers, 2 * dim).transpose(0, 1)
+
+    def _halves(self, j: int) -> tuple[Tensor, Tensor]:
+        return (self.tokens, self.tokens) if j == 0 else (self.forward[j - 1], self.backward[j - 1])
 
 
 class BiLM(nn.Module):
