@@ -9,5 +9,5 @@ slow:  ## the tests that take minutes
 lint:
 	ruff check . && ruff format --check . && mypy
 
-bench:  ## tokens per second, side by side with the straightforward way
-	python benchmarks/embed.py
+bench:  ## tokens per second, side by side with the straightforward way: make bench TEXT=sentences.txt
+	python benchmarks/embed.py $(TEXT)

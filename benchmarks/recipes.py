@@ -36,12 +36,12 @@ class Trial:
     flags: dict[str, str] = field(default_factory=dict)
 
 
-def shape(name: str, *, dim: int, projection: int, filters: float = 1.0, n_highway: int = 1) -> Trial:
+def shape(name: str, *, dim: int, projection: int, filters: float = 1.0) -> Trial:
     """A trial of another shape; `filters` scales the numbers of filters of all widths."""
     assert BASE.char_cnn is not None
     lstm = replace(BASE.lstm, dim=dim, projection_dim=projection)
     numbers = tuple((width, round(number * filters)) for width, number in BASE.char_cnn.filters)
-    characters = replace(BASE.char_cnn, filters=numbers, n_highway=n_highway)
+    characters = replace(BASE.char_cnn, filters=numbers)
     return Trial(name, replace(BASE, lstm=lstm, char_cnn=characters))
 
 
@@ -56,14 +56,10 @@ TRIALS = [
     shape("256 cells, projections of 64", dim=256, projection=64),
     shape("512 cells, projections of 256", dim=512, projection=256),
     shape("1024 cells, projections of 128", dim=1024, projection=128),
-    shape("1024 cells, projections of 256", dim=1024, projection=256),
     shape("half the filters", dim=512, projection=128, filters=0.5),
-    shape("twice the filters", dim=512, projection=128, filters=2.0),
-    shape("two highways", dim=512, projection=128, n_highway=2),
     flags(learning_rate="0.001"),
     flags(learning_rate="0.006"),
     flags(batch_tokens="2048"),
-    flags(batch_tokens="8192"),
     flags(dropout="0.1"),
     flags(loss="full"),
     flags(loss="sampled", n_samples="4096"),
@@ -82,7 +78,7 @@ def run(trial: Trial, core: int, folder: Path, arguments: argparse.Namespace) ->
     options.write_text(json.dumps(trial.config.to_options()))
     command = [
         sys.executable, "-m", "elmokit", "pretrain", "--heldout", arguments.heldout,
-        *(part for pattern in arguments.train for part in ("--train", pattern)), "--warm-up", "50",
+        *(part for pattern in arguments.train for part in ("--train", pattern)), "--warm-up", "20",
         "--vocabulary", str(folder / "vocabulary.txt"), "--preset", "base", "--options", str(options),
         "--minutes", str(arguments.minutes), "--heldout-every", "1000000", "--checkpoint-every", "1000000",
         "--threads", "1", "--quiet", "--overwrite", "-o", str(place / "run"),

@@ -12,6 +12,7 @@ from elmokit.config import ModelConfig
 from elmokit.nn.matmul import Matmul
 
 BLOCK_WORDS = 256  # words convolved at a time: bounds memory, and lets short words be cut short
+CHUNK_WORDS = 8 * BLOCK_WORDS  # words that go through the highways at a time: large matrix products, bounded memory
 TABLE_NUMBERS = 2**22  # of filters times characters: those of the published 262 fit, those of a Chinese model do not
 
 
@@ -104,30 +105,37 @@ class TokenEncoder(nn.Module):
         if self.config.char_cnn is None:
             return self._encode(None, words)
         assert characters is not None, "this model needs character ids"
-        # Block by block from the shortest word to the longest. A row ends in a run of one id, the padding. Past the
-        # widest filter more of it cannot change a maximum.
-        lengths = (characters != characters[:, -1:]).sum(dim=1)  # (n,) characters that are not padding
+        lengths = (characters != characters[:, -1:]).sum(dim=1)  # (n,) characters; a row ends in a run of padding
         order = torch.argsort(lengths, stable=True)
-        widest = max(width for width, _ in self.config.char_cnn.filters)
-        blocks = []
-        for first in range(0, len(order), BLOCK_WORDS):
-            rows = order[first : first + BLOCK_WORDS]
-            longest = min(characters.shape[1], int(lengths[rows[-1]]) + widest)
-            blocks.append(self._encode(characters[rows, :longest], None if words is None else words[rows]))
-        vectors = torch.cat(blocks) if len(blocks) > 1 else blocks[0]
+        chunks = []
+        for rows in order.split(CHUNK_WORDS):  # type: ignore[no-untyped-call]
+            chunks.append(self._encode(self._read(characters, lengths, rows), None if words is None else words[rows]))
+        vectors = _joined(chunks)
         inverse = torch.empty_like(order)
         inverse[order] = torch.arange(len(order), device=order.device)
         return vectors[inverse]
 
-    def _encode(self, characters: Tensor | None, words: Tensor | None) -> Tensor:
-        """As `forward`, of words of about the same length."""
-        features = []
+    def _encode(self, features: Tensor | None, words: Tensor | None) -> Tensor:
+        """What convolutions found in n words, (n, F), and their ids, (n,), to (n, D)."""
+        parts = []
         if self.config.n_words:
-            features.append(functional.embedding(cast(Tensor, words), self.word_embedding))
-        if characters is not None:
-            features.append(self._convolve(characters))
-        x = torch.cat(features, dim=1) if len(features) > 1 else features[0]
+            parts.append(functional.embedding(cast(Tensor, words), self.word_embedding))
+        if features is not None:
+            for highway in self.highways:
+                features = highway(features)
+            parts.append(cast(Tensor, features))
+        x = _joined(parts, dim=1)
         return self.projection(x, self.projection_bias) if self.config.has_token_projection else x
+
+    def _read(self, characters: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+        """Convolve some words, in the order of their lengths, block by block: (n, F)."""
+        # past the widest filter more padding cannot change a maximum
+        widest = max(layer.width for layer in self.convolutions)  # type: ignore[type-var]
+        blocks = []
+        for block in rows.split(BLOCK_WORDS):  # type: ignore[no-untyped-call]
+            longest = min(characters.shape[1], int(lengths[block[-1]]) + widest)  # type: ignore[operator]
+            blocks.append(self._convolve(characters[block, :longest]))
+        return _joined(blocks)
 
     def _convolve(self, ids: Tensor) -> Tensor:
         """(n, positions) characters to (n, F)."""
@@ -137,7 +145,9 @@ class TokenEncoder(nn.Module):
             pooled = torch.cat([layer(characters) for layer in layers], dim=1)  # (n, F)
         else:
             pooled = torch.cat([layer.look_up(ids) for layer in layers], dim=1)
-        x = torch.tanh(pooled) if self.config.char_cnn.activation == "tanh" else functional.relu(pooled)  # type: ignore[union-attr]
-        for highway in self.highways:
-            x = highway(x)
-        return x
+        return torch.tanh(pooled) if self.config.char_cnn.activation == "tanh" else functional.relu(pooled)  # type: ignore[union-attr]
+
+
+def _joined(parts: list[Tensor], dim: int = 0) -> Tensor:
+    """One tensor of one or more; one alone is not copied."""
+    return torch.cat(parts, dim=dim) if len(parts) > 1 else parts[0]
