@@ -11,6 +11,8 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import TypeVar
@@ -45,6 +47,28 @@ def query_seconds(index: VectorIndex, elmo: Elmo, same_word: bool) -> float:
     return median(seconds[len(found) :])
 
 
+def measure_engine(corpus: Corpus, model: str | None) -> tuple[int, float]:
+    """Tokens, and the seconds that they take."""
+    return timed(lambda: embed_alone(corpus, model))
+
+
+def measure_index(corpus: Corpus, model: str | None, approximate: bool) -> tuple[float, float, int, float, float]:
+    """Seconds to build; recall and parts looked at; seconds of a query, and of one among the same word."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "index"
+        elmo = Elmo.from_pretrained(model)
+        facts, seconds = timed(lambda: build_index(elmo, corpus, folder, view=AVERAGE, approximate=approximate))
+        index = VectorIndex(folder)
+        queries = (query_seconds(index, elmo, same_word) for same_word in (False, True))
+        return seconds, facts.recall, facts.probes, *queries
+
+
+def alone(work: Callable[..., Result], *arguments: object) -> Result:
+    """In a process of its own, as a command would be: threads of an earlier search would slow the network down."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", nargs="+")
@@ -52,25 +76,13 @@ def main() -> None:
     parser.add_argument("--model")
     options = parser.parse_args()
     corpus = Corpus(options.corpus, max_tokens=options.tokens)
-    tokens, alone = timed(lambda: embed_alone(corpus, options.model))
-    print(f"engine alone        {tokens:,} tokens, {tokens / alone:,.0f} tokens/s")
-    elmo = Elmo.from_pretrained(options.model)
-    with tempfile.TemporaryDirectory() as place:
-        for approximate in (False, True):
-            folder = Path(place) / str(approximate)
-            facts, seconds = timed(
-                lambda folder=folder, approximate=approximate: build_index(
-                    Elmo.from_pretrained(options.model), corpus, folder, view=AVERAGE, approximate=approximate
-                )
-            )
-            name = "approximate" if approximate else "exact"
-            index = VectorIndex(folder)
-            print(f"{name:<12} build  {tokens / seconds:,.0f} tokens/s, {alone / seconds:.2f} of the engine's speed")
-            print(
-                f"{'':<12} finds  {facts.recall:.1%} of the ten nearest, with {facts.probes} parts of a file looked at"
-            )
-            print(f"{'':<12} query  {1000 * query_seconds(index, elmo, False):.1f} ms; of the same word alone, "
-                  f"{1000 * query_seconds(index, elmo, True):.1f} ms")  # fmt: skip
+    tokens, engine = alone(measure_engine, corpus, options.model)
+    print(f"engine alone        {tokens:,} tokens, {tokens / engine:,.0f} tokens/s")
+    for name, approximate in (("exact", False), ("approximate", True)):
+        seconds, recall, probes, query, same = alone(measure_index, corpus, options.model, approximate)
+        print(f"{name:<12} build  {tokens / seconds:,.0f} tokens/s, {engine / seconds:.2f} of the engine's speed")
+        print(f"{'':<12} finds  {recall:.1%} of the ten nearest, with {probes} parts of a file looked at")
+        print(f"{'':<12} query  {1000 * query:.1f} ms; of the same word alone, {1000 * same:.1f} ms")
 
 
 if __name__ == "__main__":
