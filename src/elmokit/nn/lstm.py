@@ -18,7 +18,7 @@ aten = torch.ops.aten
 
 # Without gradients the input products are made for this many numbers at a time: enough rows for the matrix product to
 # be fast, few enough that a sentence of any length fits into memory.
-INPUT_BLOCK = 6 * 1024 * 1024
+INPUT_BLOCK = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class LstmLayer(nn.Module):
         """x W + b of every step, (n, 4C), made for as many steps at once as the block size allows."""
         steps = packing.steps()
         rows_per_block = max(1, INPUT_BLOCK // (4 * self.config.dim))
-        if index is not None and len(x) <= min(packing.n_tokens, 6 * rows_per_block):
+        if index is not None and len(x) <= min(packing.n_tokens, 4 * rows_per_block):
             table = self.input(x, self.bias)  # (U, 4C): each distinct word once
             buffer = table.new_empty(steps[0][1], table.shape[1])
             for start, stop in steps:
