@@ -4,7 +4,8 @@
 
 TEXT: a file of real sentences, one a line, tokens separated by spaces; plain or compressed. A step is a batch of about
 2,560 tokens, the loss with a sampled softmax (8,192 negatives of 100,000 words), gradients, and an Adagrad update.
-All is measured in one run on one machine: read the ratios, not the rates.
+All is measured in one run on one machine, each in a process of its own, one step of each after the other, so that a
+slow minute of the machine is slow for all. Ratios are medians over the steps: read them, not the rates. 12 minutes.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import islice
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +42,7 @@ from elmokit.text.characters import BOS, EOS, UNK, ByteCharacters
 from elmokit.text.vocabulary import Vocabulary
 
 N_WORDS, N_SAMPLES, BATCH_TOKENS = 100_000, 8192, 2560
+STEPS = {"small": 7, "original": 5}  # that count, after one that does not
 BARS = {
     "small": {"every": 6.0, "distinct": 2.5, "loop": 3.0},
     "original": {"distinct": 1.4},
@@ -201,20 +206,37 @@ class Ours(nn.Module):
         return bilm_loss(self.bilm, self.head, batch, n_samples=N_SAMPLES, generator=self.generator).mean()
 
 
-def rate(make: Callable[[], nn.Module], batches: list[TrainingBatch]) -> float:
-    """Tokens a second over the batches, after one that does not count; the median of a step."""
+CONTENDERS: dict[str, Callable[[ModelConfig], nn.Module]] = {
+    "ours": Ours,
+    "distinct": lambda config: Stock(config, distinct=True),
+    "every": lambda config: Stock(config, distinct=False),
+    "loop": PaddedLoop,
+    "packed": PackedLoop,
+}
+
+
+def read_batches(text: Path) -> list[TrainingBatch]:
+    """The first batches of a file, with the vocabulary of the whole of it."""
+    corpus = Corpus([str(text)])
+    counts = Counter(word for tokens in corpus.read() for word in tokens)
+    words = [BOS, EOS, UNK, *(word for word, _ in counts.most_common(N_WORDS - 3))]
+    words += [f"word{k}" for k in range(N_WORDS - len(words))]
+    vocabulary, characters = Vocabulary(words), ByteCharacters(50)
+    shares = islice(corpus.batches(batch_tokens=BATCH_TOKENS), 1 + max(STEPS.values()))
+    return [make_batch(share.sentences, vocabulary, characters) for share in shares]
+
+
+def train(name: str, shape: str, batches: list[TrainingBatch], orders: Connection) -> None:
+    """A process: one step over each batch that is asked for by its number, and back the seconds that it took."""
     torch.manual_seed(0)
-    module = make()
+    module = CONTENDERS[name](replace(SHAPES[shape], state="reset"))
     optimiser = torch.optim.Adagrad(module.parameters(), lr=0.1, initial_accumulator_value=1.0)
-    rates = []
-    for k, batch in enumerate(batches):
+    while (number := orders.recv()) is not None:
         started = time.perf_counter()
         optimiser.zero_grad()
-        module(batch).backward()
+        module(batches[number]).backward()
         optimiser.step()
-        if k:
-            rates.append(batch.n_tokens / (time.perf_counter() - started))
-    return statistics.median(rates)
+        orders.send(time.perf_counter() - started)
 
 
 def flops(config: ModelConfig, shape: str, batch: TrainingBatch) -> float:
@@ -227,21 +249,37 @@ def flops(config: ModelConfig, shape: str, batch: TrainingBatch) -> float:
 
 
 def measure(shape: str, batches: list[TrainingBatch]) -> dict[str, float]:
-    config = replace(SHAPES[shape], state="reset")
-    n = {"small": 5, "original": 3}[shape]
-    before = sgemm()
-    ours = rate(lambda: Ours(config), batches[: n + 2])
-    peak = max(before, sgemm())
-    result = {
-        "ours": ours,
-        "of_sgemm": ours * flops(config, shape, batches[1]) / peak,
-        "distinct": ours / rate(lambda: Stock(config, distinct=True), batches[:n]),
+    names = list(CONTENDERS) if shape == "small" else ["ours", "distinct"]
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    peak = 0.0
+    with ExitStack() as stack:
+        orders = {name: stack.enter_context(contender(name, shape, batches)) for name in names}
+        for number in range(1 + STEPS[shape]):
+            peak = max(peak, sgemm())
+            for name in names:
+                orders[name].send(number)
+                seconds[name].append(orders[name].recv())
+    rates = [batch.n_tokens / s for batch, s in zip(batches, seconds["ours"], strict=False)][1:]  # the first warms up
+    ours = statistics.median(rates)
+    of_sgemm = ours * flops(SHAPES[shape], shape, batches[1]) / peak
+    ratios = {
+        name: statistics.median(
+            theirs / own for theirs, own in zip(seconds[name][1:], seconds["ours"][1:], strict=True)
+        )
+        for name in names[1:]
     }
-    if shape == "small":
-        result["every"] = ours / rate(lambda: Stock(config, distinct=False), batches[:3])
-        result["loop"] = ours / rate(lambda: PaddedLoop(config), batches[:n])
-        result["packed"] = ours / rate(lambda: PackedLoop(config), batches[:n])
-    return result
+    return {"ours": ours, "of_sgemm": of_sgemm, **ratios}
+
+
+@contextmanager
+def contender(name: str, shape: str, batches: list[TrainingBatch]) -> Iterator[Connection]:
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=train, args=(name, shape, batches, theirs), daemon=True)
+    process.start()
+    yield ours
+    ours.send(None)
+    process.join()
 
 
 def report(results: dict[str, Any]) -> str:
@@ -271,13 +309,7 @@ def main() -> None:
     parser.add_argument("text", type=Path)
     parser.add_argument("--markdown", type=Path, help="write the table into this file")
     arguments = parser.parse_args()
-    corpus = Corpus([str(arguments.text)])
-    counts = Counter(word for tokens in corpus.read() for word in tokens)
-    words = [BOS, EOS, UNK, *(word for word, _ in counts.most_common(N_WORDS - 3))]
-    words += [f"word{k}" for k in range(N_WORDS - len(words))]
-    vocabulary, characters = Vocabulary(words), ByteCharacters(50)
-    shares = islice(corpus.batches(batch_tokens=BATCH_TOKENS), 8)
-    batches = [make_batch(share.sentences, vocabulary, characters) for share in shares]
+    batches = read_batches(arguments.text)
     results: dict[str, Any] = {
         "machine": f"elmokit {__version__}, torch {torch.__version__}, {cpu_name()}, {torch.get_num_threads()} threads."
     }

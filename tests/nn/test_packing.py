@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given
@@ -32,6 +34,16 @@ def test_pad_and_pack_are_inverse(lengths: list[int]) -> None:
     padded = packing.pad(rows)
     assert torch.equal(packing.pack(padded), rows)
     assert padded.sum() == rows.sum()  # nothing but zeros elsewhere
+
+
+@given(lengths_lists, st.integers(1, 30))
+def test_blocks_are_whole_steps(lengths: list[int], rows: int) -> None:
+    packing = Packing.from_lengths(lengths)
+    blocks = list(packing.blocks(rows))
+    assert [step for block in blocks for step in block] == packing.steps()
+    for block, following in pairwise([*blocks, None]):
+        assert len(block) == 1 or block[-1][1] - block[0][0] <= rows
+        assert following is None or following[0][1] - block[0][0] > rows  # none that would have had room
 
 
 @pytest.mark.parametrize("lengths", [[], [0], [2, 3], [3, 0]])

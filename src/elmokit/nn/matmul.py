@@ -14,6 +14,9 @@ from elmokit.errors import ConfigError
 Precision = Literal["float32", "int8"]
 
 
+LARGEST_STEP = 64  # from one number of rows to the next, in `rounded`
+
+
 class Matmul(nn.Module):
     """y = x W, with W kept (K, N): the published layout, and the faster one for the thin x of a recurrent step."""
 
@@ -90,8 +93,15 @@ class BlockedMatmul(nn.Module):
 
 def rounded(n: int) -> int:
     """The next of 1, 2, 3, 4, 8, 12, ..., 32, 40, ..., 256, 320, ..."""
-    step = 1 if n <= 4 else 4 if n <= 32 else 8 if n <= 256 else 64
+    step = 1 if n <= 4 else 4 if n <= 32 else 8 if n <= 256 else LARGEST_STEP
     return -(-n // step) * step
+
+
+def with_spare_rows(matrix: Tensor) -> Tensor:
+    """A copy with rows of zeros at its end, so that any n of its rows, with what follows, are `rounded(n)` of them."""
+    rows = matrix.new_zeros(len(matrix) + LARGEST_STEP - 1, matrix.shape[1])
+    rows[: len(matrix)] = matrix
+    return rows
 
 
 class Int8Matmul(nn.Module):

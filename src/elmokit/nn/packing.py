@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -46,6 +46,16 @@ class Packing:
     def steps(self) -> list[tuple[int, int]]:
         """First and last row + 1 of each time step."""
         return list(pairwise(self.offsets))
+
+    def blocks(self, rows: int) -> Iterator[list[tuple[int, int]]]:
+        """The steps in groups, each of so many as have this many rows at most, or of one."""
+        group: list[tuple[int, int]] = []
+        for start, stop in self.steps():
+            if group and stop - group[0][0] > rows:
+                yield group
+                group = []
+            group.append((start, stop))
+        yield group
 
     @property
     def n_tokens(self) -> int:

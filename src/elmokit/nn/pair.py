@@ -7,8 +7,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from elmokit.nn.cell import cell_step
 from elmokit.nn.joined import double_j_
-from elmokit.nn.lstm import LstmLayer, cell_step
+from elmokit.nn.lstm import LstmLayer
 from elmokit.nn.matmul import Matmul
 
 SMALL = 2**20  # numbers in a weight; a larger one keeps all cores waiting for memory, and would be there twice
