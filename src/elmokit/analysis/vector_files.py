@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from elmokit.errors import FormatError, MissingExtraError, OutputError
@@ -48,7 +49,7 @@ class VectorWriter:
         self._faiss, self._folder, self._approximate = load_faiss(), folder, approximate
         self.rows = max(1, SHARD_BYTES // (2 * dim))  # a file
         self.count = 0
-        self._shard = np.empty((self.rows, dim), np.float16)
+        self._shard = torch.empty(self.rows, dim, dtype=torch.float16)  # numpy turns floats into halves far slower
         self._index: Any = None
         self._samples: list[tuple[NDArray[np.int64], Floats]] = []  # queries to measure recall with
 
@@ -58,7 +59,7 @@ class VectorWriter:
         while len(vectors):
             at = self.count % self.rows
             part = vectors[: self.rows - at]
-            self._shard[at : at + len(part)] = part
+            self._shard[at : at + len(part)] = torch.from_numpy(part)
             self.count += len(part)
             vectors = vectors[len(part) :]
             if self.count % self.rows == 0:
@@ -78,7 +79,7 @@ class VectorWriter:
         if self._index is None:
             self._index = self._new(shard)
         for at in range(0, rows, BLOCK):
-            self._index.add(shard[at : at + BLOCK].astype(np.float32))
+            self._index.add(shard[at : at + BLOCK].float().numpy())
         path = self._folder / f"vectors-{number:04}.faiss"
         try:
             self._faiss.write_index(self._index, str(path))
@@ -86,9 +87,9 @@ class VectorWriter:
             raise OutputError(f"{path.parent}: cannot be written; is the disk full?") from None
         self._index.reset()
         sampled = np.unique(np.linspace(0, rows - 1, QUERIES).round().astype(int))
-        self._samples.append((number * self.rows + sampled, shard[sampled].astype(np.float32)))
+        self._samples.append((number * self.rows + sampled, shard[torch.from_numpy(sampled)].float().numpy()))
 
-    def _new(self, shard: Floats) -> Any:
+    def _new(self, shard: torch.Tensor) -> Any:
         """An empty index; the parts of an approximate one are learnt from the first file's vectors."""
         faiss, dim = self._faiss, shard.shape[1]
         half, product = faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
@@ -100,7 +101,7 @@ class VectorWriter:
         index.cp.spherical, index.cp.seed, index.cp.niter = True, 1, 8
         index.cp.min_points_per_centroid = 1  # of fewer than it likes, the library would complain
         step = max(1, len(shard) // (lists * POINTS_PER_LIST))
-        index.train(shard[::step].astype(np.float32))
+        index.train(shard[::step].float().numpy())
         return index
 
 
@@ -173,13 +174,13 @@ class VectorFiles:
 
     def _exhaustive(self, queries: Floats, k: int) -> Floats:
         """Cosines (n, k) of the true nearest, out of every stored vector: matrix products, not the library's search."""
-        best = np.full((len(queries), k), -1, np.float32)
+        wanted = torch.from_numpy(queries)
+        best = torch.full((len(queries), k), -1.0)
         for shard in self._shards:
             lists = shard.invlists
             for number in range(shard.nlist):
                 if size := lists.list_size(number):
                     codes = self._faiss.rev_swig_ptr(lists.get_codes(number), size * lists.code_size)
-                    vectors = codes.view(np.float16).reshape(size, -1).astype(np.float32)
-                    scores = np.concatenate([best, queries @ vectors.T], axis=1)  # (n, k + size)
-                    best = np.partition(scores, -k, axis=1)[:, -k:]
-        return best
+                    vectors = torch.from_numpy(codes.view(np.float16)).view(size, -1).float()
+                    best = torch.cat((best, wanted @ vectors.t()), dim=1).topk(k, dim=1).values
+        return best.numpy()
