@@ -16,12 +16,10 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ import torch
 from embed import SHAPES, WORK, cpu_name, sgemm
 from torch import Tensor, nn
 from torch.nn import functional
+from turns import contender
 
 from elmokit import __version__
 from elmokit.config import ModelConfig
@@ -226,17 +225,20 @@ def read_batches(text: Path) -> list[TrainingBatch]:
     return [make_batch(share.sentences, vocabulary, characters) for share in shares]
 
 
-def train(name: str, shape: str, batches: list[TrainingBatch], orders: Connection) -> None:
-    """A process: one step over each batch that is asked for by its number, and back the seconds that it took."""
+def trainer(name: str, shape: str, batches: list[TrainingBatch]) -> Callable[[int], float]:
+    """Makes a step over the batch of a number, and tells the seconds that it took."""
     torch.manual_seed(0)
     module = CONTENDERS[name](replace(SHAPES[shape], state="reset"))
     optimiser = torch.optim.Adagrad(module.parameters(), lr=0.1, initial_accumulator_value=1.0)
-    while (number := orders.recv()) is not None:
+
+    def step(number: int) -> float:
         started = time.perf_counter()
         optimiser.zero_grad()
         module(batches[number]).backward()
         optimiser.step()
-        orders.send(time.perf_counter() - started)
+        return time.perf_counter() - started
+
+    return step
 
 
 def flops(config: ModelConfig, shape: str, batch: TrainingBatch) -> float:
@@ -253,12 +255,11 @@ def measure(shape: str, batches: list[TrainingBatch]) -> dict[str, float]:
     seconds: dict[str, list[float]] = {name: [] for name in names}
     peak = 0.0
     with ExitStack() as stack:
-        orders = {name: stack.enter_context(contender(name, shape, batches)) for name in names}
+        steps = {name: stack.enter_context(contender(trainer, name, shape, batches)) for name in names}
         for number in range(1 + STEPS[shape]):
             peak = max(peak, sgemm())
             for name in names:
-                orders[name].send(number)
-                seconds[name].append(orders[name].recv())
+                seconds[name].append(steps[name](number))
     rates = [batch.n_tokens / s for batch, s in zip(batches, seconds["ours"], strict=False)][1:]  # the first warms up
     ours = statistics.median(rates)
     of_sgemm = ours * flops(SHAPES[shape], shape, batches[1]) / peak
@@ -269,17 +270,6 @@ def measure(shape: str, batches: list[TrainingBatch]) -> dict[str, float]:
         for name in names[1:]
     }
     return {"ours": ours, "of_sgemm": of_sgemm, **ratios}
-
-
-@contextmanager
-def contender(name: str, shape: str, batches: list[TrainingBatch]) -> Iterator[Connection]:
-    context = get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=train, args=(name, shape, batches, theirs), daemon=True)
-    process.start()
-    yield ours
-    ours.send(None)
-    process.join()
 
 
 def report(results: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -50,7 +51,7 @@ class WordCache:
 
     def _keep(self, words: list[str], vectors: Tensor) -> None:
         n_free = self.capacity - len(self._slots)
-        oldest = list(self._slots)[: max(0, len(words) - n_free)]
+        oldest = list(islice(self._slots, max(0, len(words) - n_free)))
         free = [self._slots.pop(word) for word in oldest]
         used = len(self._slots) + len(free)  # slots are handed out in order until the table is full
         free.extend(range(used, used + len(words) - len(free)))
