@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from elmokit.errors import ConfigError
 
-BLOCK = 2**21  # scores at a time: 8 MB, which a cache holds
+BLOCK = 2**22  # scores at a time: 16 MB, which a cache holds
 FEWEST_ROWS = 128  # below that, adding to the gradients of all words would cost more than the scores
 LARGEST_BLOCK = 2**25  # but no more than 128 MB
 

@@ -46,7 +46,7 @@ class Convolution(nn.Module):
         windows = characters.unfold(1, self.width, 1).transpose(2, 3)  # (n, positions - width + 1, width, e)
         rows = windows.reshape(-1, len(self.weight))  # (n * (positions - width + 1), width * e)
         scores = (rows @ self.weight).view(*windows.shape[:2], -1)  # (n, positions - width + 1, count)
-        return scores.amax(dim=1) + self.bias
+        return scores.max(dim=1).values + self.bias  # not `amax`, whose gradient is made of four passes over all scores
 
 
 class Highway(nn.Module):
