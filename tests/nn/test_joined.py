@@ -7,11 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmokit.config import CharCnnConfig, LstmConfig, ModelConfig
+from elmokit.config import LstmConfig
 from elmokit.nn.lstm import LstmLayer, LstmState
 from elmokit.nn.matmul import BlockedMatmul
 from elmokit.nn.packing import Packing
-from elmokit.nn.token_encoder import TokenEncoder
 
 blocked = pytest.mark.skipif(not BlockedMatmul.available(torch.zeros(1)), reason="this torch has no blocked weights")
 
@@ -54,28 +53,3 @@ def test_joined_weights_come_apart_again() -> None:
     w, u = joined.joined.separate()
     assert torch.equal(w, layer.input.weight)
     assert torch.equal(u, layer.state.weight)
-
-
-def random_encoder(n_characters: int = 262) -> TokenEncoder:
-    chars = CharCnnConfig(n_characters=n_characters, filters=((1, 4), (2, 5), (5, 7)), n_highway=1)
-    encoder = TokenEncoder(config=ModelConfig(lstm=LstmConfig(dim=8, projection_dim=4), char_cnn=chars))
-    for k, parameter in enumerate(encoder.parameters()):
-        torch.nn.init.normal_(parameter, std=0.3, generator=torch.Generator().manual_seed(k))
-    return encoder.requires_grad_(False)
-
-
-def test_tables_of_characters_compute_the_same() -> None:
-    encoder = random_encoder()
-    ids = torch.randint(1, 262, (300, 50), generator=torch.Generator().manual_seed(0))
-    for row, length in enumerate(torch.arange(300) % 49 + 1):
-        ids[row, length:] = 261  # padding
-    expected = encoder(ids, None)
-    encoder.tabulate_()
-    torch.testing.assert_close(encoder(ids, None), expected, atol=1e-5, rtol=1e-5)
-    assert not [name for name in encoder.state_dict() if "table" in name]
-
-
-def test_tables_of_a_large_alphabet_are_not_made() -> None:
-    encoder = random_encoder(n_characters=200_000)
-    encoder.tabulate_()
-    assert all(convolution.table is None for convolution in encoder.convolutions)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from elmokit.config import LstmConfig
 from elmokit.nn.cell import activate_, cell_step
-from elmokit.nn.matmul import repeated, rounded, with_spare_rows
+from elmokit.nn.matmul import LARGEST_STEP, repeated, rounded, with_spare_rows
 from elmokit.nn.packing import Packing
 
 aten = torch.ops.aten
@@ -73,12 +73,14 @@ class LstmFunction(torch.autograd.Function):
         grad_m = with_spare_rows(grad_m)
         dc = grad_c.clone()  # (B, C) gradient of c, handed backwards in time
         dh = torch.zeros_like(output)  # (B, D) gradient of m through the next step
-        grad_w, grad_u, grad_b = torch.zeros_like(w), torch.zeros_like(u), w.new_zeros(w.shape[1])
+        # Of U, and of W beside it if that does not come from the table; transposed, which torch adds to faster
+        grad_uw = w.new_zeros(w.shape[1], len(u) if index is not None else len(u) + len(w))
+        grad_b = w.new_zeros(w.shape[1])
         grad_p = None if p is None else torch.zeros_like(p)
         grad_table = None if index is None else w.new_zeros(len(x), w.shape[1])  # (U, 4C)
         grad_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
         to_state, to_hidden = repeated(u.t()), None if p is None else repeated(p.t())
-        scratch = with_spare_rows(max(kept, key=len))  # a block's gradients
+        scratch = w.new_empty(max(map(len, kept)) + LARGEST_STEP, w.shape[1])  # a block's gradients, with spare rows
         for steps, gates in zip(reversed(ctx.blocks), reversed(kept), strict=True):
             begin, end = steps[0][0], steps[-1][1]
             c = cells[n_sentences + begin : n_sentences + end]
@@ -103,24 +105,23 @@ class LstmFunction(torch.autograd.Function):
                 dy = dm if to_hidden is None else to_hidden(grad_m[start : start + rounded(n)])[:n]
                 d = dc[:n].addcmul_(dy, through[rows])
                 _stop_at_clip(d, c[rows], config.cell_clip)
-                parts = grad[rows].view(n, 4, -1)
-                parts[:, :2].mul_(d.unsqueeze(1))
-                parts[:, 2].mul_(dy)
-                parts[:, 3].mul_(d)
+                for part, by in zip(grad[rows].chunk(4, dim=1), (d, d, dy, d), strict=True):
+                    part.mul_(by)
                 d.mul_(f[rows])
                 dh[:n] = to_state(scratch[rows.start : rows.start + rounded(n)])[:n]
             if grad_p is not None:
                 grad_p.addmm_(tanh_c.mul_(o).t(), grad_m[begin:end])
-            grad_u.addmm_(outputs[before[begin:end]].t(), grad)
             if grad_table is not None:
+                grad_uw.addmm_(grad.t(), outputs[before[begin:end]])
                 grad_table.index_add_(0, index[begin:end], grad)
                 continue
-            grad_w.addmm_(x[begin:end].t(), grad)
+            grad_uw.addmm_(grad.t(), torch.cat((outputs[before[begin:end]], x[begin:end]), dim=1))
             grad_b.add_(grad.sum(0))
             if grad_x is not None:
                 torch.mm(grad, w.t(), out=grad_x[begin:end])
+        grad_u, grad_w = grad_uw.t().contiguous().split((len(u), grad_uw.shape[1] - len(u)))
         if grad_table is not None:
-            torch.mm(x.t(), grad_table, out=grad_w)
+            grad_w = torch.mm(grad_table.t(), x).t().contiguous()
             torch.sum(grad_table, 0, out=grad_b)
             if grad_x is not None:
                 torch.mm(grad_table, w.t(), out=grad_x)

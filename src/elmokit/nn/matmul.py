@@ -40,9 +40,18 @@ class Matmul(nn.Module):
         return BlockedMatmul(self.weight) if BlockedMatmul.available(self.weight) else self
 
 
-def repeated(weight: Tensor) -> Callable[[Tensor], Tensor]:
-    """x -> x W for many small x, (n, K) to (n, N), without a graph: worth a reordering of W."""
-    return BlockedMatmul(weight) if BlockedMatmul.available(weight) else weight.detach().__rmatmul__
+def repeated(weight: Tensor, bias: Tensor | None = None) -> Callable[[Tensor], Tensor]:
+    """x -> x W + b for many x, (n, K) to (n, N), without a graph: worth a reordering of W."""
+    if not BlockedMatmul.available(weight):
+        return plain(weight, bias)
+    blocked = BlockedMatmul(weight)
+    return lambda x: blocked(x, bias)  # type: ignore[no-any-return]
+
+
+def plain(weight: Tensor, bias: Tensor | None = None) -> Callable[[Tensor], Tensor]:
+    """The same with W as it is."""
+    weight = weight.detach()
+    return weight.__rmatmul__ if bias is None else lambda x: torch.addmm(bias, x, weight)
 
 
 class BlockedMatmul(nn.Module):

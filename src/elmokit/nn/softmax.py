@@ -18,8 +18,9 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from elmokit.errors import ConfigError
+from elmokit.nn.matmul import plain, repeated
 
-BLOCK = 2**22  # scores at a time: 16 MB, which a cache holds
+BLOCK = 2**21  # scores at a time: 8 MB, which a cache holds
 FEWEST_ROWS = 128  # below that, adding to the gradients of all words would cost more than the scores
 LARGEST_BLOCK = 2**25  # but no more than 128 MB
 
@@ -237,11 +238,12 @@ def _read_blocks(
     if scale is not None:
         gradients = (torch.empty_like(x), torch.zeros_like(rows), torch.zeros_like(bias), torch.empty_like(t))
     height = max(1, min(max(FEWEST_ROWS, BLOCK // n_columns), LARGEST_BLOCK // n_columns, n))
-    buffer = x.new_empty(height, n_columns)
+    product = repeated if height < n and rows.numel() <= LARGEST_BLOCK else plain
+    to_scores, to_x = product(rows.t(), bias), None if scale is None else product(rows)
     for start in range(0, n, height):
         part = slice(start, start + height)
         x_, t_, hit_ = x[part], t[part], hit[part]
-        s = torch.addmm(bias, x_, rows.t(), out=buffer[: len(x_)])  # (r, K)
+        s = to_scores(x_)  # (r, K)
         hits = (hit_ >= 0).nonzero().squeeze(1)
         s[hits, hit_[hits]] = -math.inf
         top = torch.maximum(s.amax(dim=1), t_)
@@ -249,11 +251,12 @@ def _read_blocks(
         others, itself = s.sum(dim=1), torch.exp(t_ - top)
         total = others + itself
         losses[part] = torch.log(total) + top - t_
-        if scale is not None:
+        if scale is not None and to_x is not None:
             grad_x, grad_rows, grad_bias, surprise = gradients
             surprise[part] = others / total
-            torch.mm(s, rows, out=grad_x[part]).div_(total.unsqueeze(1))
+            torch.div(to_x(s), total.unsqueeze(1), out=grad_x[part])
             weight = scale[part] / total
             grad_rows.addmm_(s.t(), x_ * weight.unsqueeze(1))
             grad_bias.addmv_(s.t(), weight)
+        del s  # its memory is that of the next block
     return losses, gradients

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -9,44 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.config import ModelConfig
+from elmokit.nn.convolution import TABLE_NUMBERS, Convolution
 from elmokit.nn.matmul import Matmul
 
 BLOCK_WORDS = 256  # words convolved at a time: bounds memory, and lets short words be cut short
 CHUNK_WORDS = 8 * BLOCK_WORDS  # words that go through the highways at a time: large matrix products, bounded memory
-TABLE_NUMBERS = 2**22  # of filters times characters: those of the published 262 fit, those of a Chinese model do not
-
-
-class Convolution(nn.Module):
-    """All windows of one width times all filters of that width: a convolution as one matrix product."""
-
-    def __init__(self, *, width: int, channels: int, count: int) -> None:
-        super().__init__()
-        self.width = width
-        self.weight = nn.Parameter(torch.empty(width * channels, count))
-        self.bias = nn.Parameter(torch.empty(count))
-        self.register_buffer("table", None, persistent=False)  # (width * characters, count), made by `tabulate_`
-
-    table: Tensor | None
-
-    def tabulate_(self, embedding: Tensor) -> None:
-        """Multiply every character by every filter at every place, once: what is left of a window is a sum of rows."""
-        places = self.weight.detach().view(self.width, embedding.shape[1], -1)  # (width, e, count)
-        self.table = (embedding.detach() @ places).flatten(0, 1)
-
-    def look_up(self, ids: Tensor) -> Tensor:
-        """(n, positions) characters to (n, count), as `forward` of their vectors; needs the table."""
-        assert self.table is not None
-        first = torch.arange(0, len(self.table), len(self.table) // self.width)  # row of the table for each place
-        rows = (ids.unfold(1, self.width, 1) + first).flatten(0, 1)  # (n * (positions - width + 1), width)
-        scores = functional.embedding_bag(rows, self.table, mode="sum").view(len(ids), -1, len(self.bias))
-        return scores.amax(dim=1) + self.bias
-
-    def forward(self, characters: Tensor) -> Tensor:
-        """(n, positions, e) to (n, count): the largest answer of each filter over all positions, plus bias."""
-        windows = characters.unfold(1, self.width, 1).transpose(2, 3)  # (n, positions - width + 1, width, e)
-        rows = windows.reshape(-1, len(self.weight))  # (n * (positions - width + 1), width * e)
-        scores = (rows @ self.weight).view(*windows.shape[:2], -1)  # (n, positions - width + 1, count)
-        return scores.max(dim=1).values + self.bias  # not `amax`, whose gradient is made of four passes over all scores
 
 
 class Highway(nn.Module):
@@ -93,11 +61,17 @@ class TokenEncoder(nn.Module):
             self.projection_bias = nn.Parameter(torch.empty(config.lstm.projection_dim))
 
     def tabulate_(self) -> None:
-        """Trade memory, some megabytes, for most of the convolutions' work; for inference on a CPU."""
-        chars = self.config.char_cnn
-        if chars is not None and chars.n_characters * sum(width * n for width, n in chars.filters) <= TABLE_NUMBERS:
+        """Make the convolutions' tables, some megabytes, once and for all; for inference on a CPU."""
+        if self._tabulates():
             for convolution in self.convolutions:
                 cast(Convolution, convolution).tabulate_(self.char_embedding)
+
+    def _tabulates(self) -> bool:
+        """Whether tables of all characters are worth making: on a CPU, if they are small."""
+        chars = self.config.char_cnn
+        if chars is None or self.char_embedding.device.type != "cpu":
+            return False
+        return chars.n_characters * sum(width * n for width, n in chars.filters) <= TABLE_NUMBERS
 
     def forward(self, characters: Tensor | None, words: Tensor | None) -> Tensor:
         """characters: (n, M) ids, words: (n,) ids, each where the model has that input. Returns (n, D)."""
@@ -107,9 +81,15 @@ class TokenEncoder(nn.Module):
         assert characters is not None, "this model needs character ids"
         lengths = (characters != characters[:, -1:]).sum(dim=1)  # (n,) characters; a row ends in a run of padding
         order = torch.argsort(lengths, stable=True)
+        layers = [cast(Convolution, convolution) for convolution in self.convolutions]
+        tables = [layer.kept for layer in layers]
+        if tables[0] is None and self._tabulates():
+            tables = [layer.table(self.char_embedding) for layer in layers]
         chunks = []
         for rows in order.split(CHUNK_WORDS):  # type: ignore[no-untyped-call]
-            chunks.append(self._encode(self._read(characters, lengths, rows), None if words is None else words[rows]))
+            chunks.append(
+                self._encode(self._read(characters, lengths, rows, tables), None if words is None else words[rows])
+            )
         vectors = _joined(chunks)
         inverse = torch.empty_like(order)
         inverse[order] = torch.arange(len(order), device=order.device)
@@ -127,24 +107,26 @@ class TokenEncoder(nn.Module):
         x = _joined(parts, dim=1)
         return self.projection(x, self.projection_bias) if self.config.has_token_projection else x
 
-    def _read(self, characters: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+    def _read(self, characters: Tensor, lengths: Tensor, rows: Tensor, tables: Sequence[Tensor | None]) -> Tensor:
         """Convolve some words, in the order of their lengths, block by block: (n, F)."""
         # past the widest filter more padding cannot change a maximum
         widest = max(layer.width for layer in self.convolutions)  # type: ignore[type-var]
         blocks = []
         for block in rows.split(BLOCK_WORDS):  # type: ignore[no-untyped-call]
             longest = min(characters.shape[1], int(lengths[block[-1]]) + widest)  # type: ignore[operator]
-            blocks.append(self._convolve(characters[block, :longest]))
+            blocks.append(self._convolve(characters[block, :longest], tables))
         return _joined(blocks)
 
-    def _convolve(self, ids: Tensor) -> Tensor:
+    def _convolve(self, ids: Tensor, tables: Sequence[Tensor | None]) -> Tensor:
         """(n, positions) characters to (n, F)."""
-        layers = [cast(Convolution, convolution) for convolution in self.convolutions]
-        if layers[0].table is None:
-            characters = functional.embedding(ids, self.char_embedding)  # (n, positions, e)
-            pooled = torch.cat([layer(characters) for layer in layers], dim=1)  # (n, F)
-        else:
-            pooled = torch.cat([layer.look_up(ids) for layer in layers], dim=1)
+        characters = functional.embedding(ids, self.char_embedding) if tables[0] is None else None  # (n, positions, e)
+        pooled = torch.cat(
+            [
+                cast(Convolution, layer).look_up(ids, table) if table is not None else layer(characters)
+                for layer, table in zip(self.convolutions, tables, strict=True)
+            ],
+            dim=1,
+        )  # (n, F)
         return torch.tanh(pooled) if self.config.char_cnn.activation == "tanh" else functional.relu(pooled)  # type: ignore[union-attr]
 
 
