@@ -34,15 +34,16 @@ class LstmFunction(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """As `LstmLayer.forward`; state: (B, D) and (B, C). Returns m: (N, D), and c after each sentence: (B, C)."""
         n_sentences, blocks = len(output), list(packing.blocks(max(1, BLOCK // (4 * config.dim))))
-        table = None if index is None else torch.addmm(b, x, w)  # (U, 4C): each distinct word once
+        from_input, from_state = repeated(w, b), repeated(u)
+        table = None if index is None else from_input(x)  # (U, 4C): each distinct word once
         cells = x.new_empty(n_sentences + packing.n_tokens, config.dim)  # c after each token
         cells[:n_sentences] = cell
         m = x.new_empty(packing.n_tokens, config.projection_dim)
-        from_state, before, before_row = repeated(u), with_spare_rows(output), 0
+        before, before_row = with_spare_rows(output), 0
         kept = []
         for steps in blocks:
             begin, end = steps[0][0], steps[-1][1]
-            gates = torch.addmm(b, x[begin:end], w) if table is None else table[index[begin:end]]  # type: ignore[index]
+            gates = from_input(x[begin:end]) if table is None else table[index[begin:end]]  # type: ignore[index]
             for start, stop in steps:
                 n = stop - start
                 step, c = gates[start - begin : stop - begin], cells[n_sentences + start : n_sentences + stop]
