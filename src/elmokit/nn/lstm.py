@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,10 +14,7 @@ from elmokit.nn.joined import JoinedGates
 from elmokit.nn.lstm_training import LstmFunction
 from elmokit.nn.matmul import Matmul, with_spare_rows
 from elmokit.nn.packing import Packing
-
-# Without gradients the input products are made for this many numbers at a time: enough rows for the matrix product to
-# be fast, few enough that a sentence of any length fits into memory.
-INPUT_BLOCK = 8 * 1024 * 1024
+from elmokit.nn.step_inputs import step_inputs
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,8 @@ class LstmLayer(nn.Module):
         m = x.new_empty(packing.n_tokens, self.config.projection_dim)
         cell = state.cell.clone()
         before, rows = with_spare_rows(state.output), cast(Matmul, self.state).rows
-        for (start, stop), gates_in in zip(packing.steps(), self._inputs(x, index, packing), strict=True):
+        inputs = step_inputs(lambda x: self.input(x, self.bias), x, index, packing, len(self.bias))
+        for (start, stop), gates_in in zip(packing.steps(), inputs, strict=True):
             n = stop - start
             gates: Tensor = self.state(before[: rows(n)])[:n]  # (n, 4C)
             gates += gates_in
@@ -116,21 +113,6 @@ class LstmLayer(nn.Module):
             out.copy_(self.projection(hidden))
         clip = self.config.proj_clip
         return out if clip is None else out.clamp_(-clip, clip)
-
-    def _inputs(self, x: Tensor, index: Tensor | None, packing: Packing) -> Iterator[Tensor]:
-        """x W + b of every step, (n, 4C), made for as many steps at once as the block size allows."""
-        rows_per_block = max(1, INPUT_BLOCK // (4 * self.config.dim))
-        if index is not None and len(x) <= min(packing.n_tokens, 4 * rows_per_block):
-            table = self.input(x, self.bias)  # (U, 4C): each distinct word once
-            buffer = table.new_empty(packing.offsets[1], table.shape[1])
-            for start, stop in packing.steps():
-                yield torch.index_select(table, 0, index[start:stop], out=buffer[: stop - start])
-            return
-        for steps in packing.blocks(rows_per_block):
-            begin, end = steps[0][0], steps[-1][1]
-            block = self.input(x[begin:end] if index is None else x[index[begin:end]], self.bias)
-            for start, stop in steps:
-                yield block[start - begin : stop - begin]
 
     def _forward_with_gradient(
         self, x: Tensor, index: Tensor | None, packing: Packing, state: LstmState
