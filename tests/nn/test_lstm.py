@@ -113,6 +113,34 @@ def test_gradcheck(name: str) -> None:
     assert torch.autograd.gradcheck(run, (*arguments, *layer.parameters()))
 
 
+@pytest.mark.parametrize("projection_dim", [8, 16], ids=["projection", "no projection"])
+@pytest.mark.parametrize("with_index", [False, True])
+@given(lengths=st.lists(st.integers(1, 6), min_size=1, max_size=50), seed=st.integers(0, 1000))
+@settings(max_examples=15, deadline=None)
+def test_single_precision_learns_the_same(
+    projection_dim: int, with_index: bool, lengths: list[int], seed: int
+) -> None:  # fmt: skip
+    """Which has products of its own, with spare rows of whatever was in memory."""
+    config = LstmConfig(dim=16, projection_dim=projection_dim, cell_clip=None, proj_clip=None)
+    packing, layer = Packing.from_lengths(sorted(lengths, reverse=True)), make_layer(config, seed)
+    generator = torch.Generator().manual_seed(seed)
+    index = torch.randint(0, 9, (packing.n_tokens,), generator=generator) if with_index else None
+    x = torch.randn(9 if with_index else packing.n_tokens, projection_dim, generator=generator, dtype=torch.double)
+    weights = torch.randn(packing.n_tokens, projection_dim, generator=generator, dtype=torch.double)
+
+    def learn(dtype: torch.dtype) -> list[Tensor]:
+        own, x_ = layer.to(dtype), x.to(dtype).requires_grad_()
+        m, end = own(x_, index, packing, own.zero_state(len(lengths)))
+        loss = (m * weights.to(dtype)).sum() + end.cell.sum()
+        return [m, *torch.autograd.grad(loss, (x_, *own.parameters()))]
+
+    expected = learn(torch.double)
+    with patch.object(Tensor, "new_empty", lambda self, *shape: self.new_full(shape, torch.nan)):
+        found = learn(torch.float32)
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a.double(), b, atol=2e-3, rtol=1e-3)
+
+
 def test_autocast_leaves_the_recurrence_alone() -> None:
     layer = make_layer(CONFIGS["clipped"]).float()
     packing = Packing.from_lengths([3, 1])

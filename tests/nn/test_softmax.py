@@ -60,6 +60,19 @@ def test_the_full_softmax_equals_torch(n_words: int, scaled: bool) -> None:
 
 
 @pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("n", [1, 6, 7, 131, 300])
+def test_single_precision_is_close_to_double(n: int) -> None:
+    found, expected = [], []
+    for dtype, results in ((torch.float32, found), (torch.double, expected)):
+        head, x, targets = make(11, n=n)
+        head, x = head.to(dtype), x.detach().to(dtype).requires_grad_()
+        losses = head(x, targets)
+        results += [losses.detach().numpy(), *gradients(losses.sum(), x, head.weight, head.bias)]
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("blocks")
 def test_gradients_are_derivatives() -> None:
     head, x, targets = make(9)
 
