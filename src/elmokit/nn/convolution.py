@@ -43,14 +43,15 @@ class Convolution(nn.Module):
         windows = characters.unfold(1, self.width, 1).transpose(2, 3)  # (n, positions - width + 1, width, e)
         rows = windows.reshape(-1, len(self.weight))  # (n * (positions - width + 1), width * e)
         scores = (rows @ self.weight).view(*windows.shape[:2], -1)  # (n, positions - width + 1, count)
-        return _largest(scores)[0] + self.bias
+        largest = _largest(scores)[0] if scores.requires_grad else scores.amax(dim=1)
+        return largest + self.bias
 
 
 class _LargestSum(torch.autograd.Function):
     """y_f = max over p of sum over k of table[k, ids[p + k], f].
 
-    Only the place of the maximum has a gradient, so that there is a twelfth of the forward pass' work to do: rows of
-    the table get the sums of what they were part of.
+    Only the place of the maximum has a gradient, so that the backward pass has little to do: rows of the table get the
+    sums of what they were part of.
     """
 
     @staticmethod
@@ -83,8 +84,8 @@ class _LargestSum(torch.autograd.Function):
 def _largest(scores: Tensor) -> tuple[Tensor, Tensor]:
     """(n, positions, count) to the maxima over all positions, and where they are; both (n, count).
 
-    As an image of one line whose channels stand side by side: torch pools such ones twenty times as fast as it finds
-    the maxima of a dimension.
+    As an image of one line whose channels stand side by side: torch pools such ones many times as fast as it finds the
+    maxima of a dimension with their places. (Without places, `amax` is the fastest.)
     """
     lines = scores.transpose(1, 2).unsqueeze(2)  # (n, count, 1, positions)
     values, places = functional.max_pool2d(lines, (1, scores.shape[1]), return_indices=True)
