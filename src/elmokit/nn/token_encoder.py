@@ -11,30 +11,11 @@ from torch.nn import functional
 
 from elmokit.config import ModelConfig
 from elmokit.nn.convolution import TABLE_NUMBERS, Convolution
+from elmokit.nn.highway import Highway
 from elmokit.nn.matmul import Matmul
 
 BLOCK_WORDS = 256  # words convolved at a time: bounds memory, and lets short words be cut short
 CHUNK_WORDS = 8 * BLOCK_WORDS  # words that go through the highways at a time: large matrix products, bounded memory
-
-
-class Highway(nn.Module):
-    """y = g relu(x W_t + b_t) + (1 - g) x, with g = sigmoid(x W_g + b_g) (Srivastava et al. 2015).
-
-    As in the published files the gate opens the transform, though it is called "carry" there.
-    """
-
-    def __init__(self, *, size: int) -> None:
-        super().__init__()
-        self.gate = Matmul(n_in=size, n_out=size)
-        self.gate_bias = nn.Parameter(torch.empty(size))
-        self.transform = Matmul(n_in=size, n_out=size)
-        self.transform_bias = nn.Parameter(torch.empty(size))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(n, F) to (n, F)."""
-        g = torch.sigmoid(self.gate(x, self.gate_bias))
-        t = functional.relu(self.transform(x, self.transform_bias))
-        return torch.lerp(x, t, g)
 
 
 class TokenEncoder(nn.Module):
