@@ -51,3 +51,12 @@ def test_frozen_weights_hand_gradients_on() -> None:
     x_ = x.detach().double().requires_grad_()
     (expected,) = torch.autograd.grad(highway.double()(x_).sum(), x_)
     torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gate.weight", "gate_bias", "transform.weight", "transform_bias"])
+def test_what_is_not_a_number_shows(name: str) -> None:
+    """Or training would go on with it."""
+    highway = make_highway(24, 0)
+    with torch.no_grad():
+        highway.get_parameter(name).view(-1)[0] = torch.nan
+    assert highway(torch.ones(5, 24)).isnan().any()

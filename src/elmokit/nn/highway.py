@@ -39,7 +39,7 @@ class Highway(nn.Module):
         return torch.lerp(x, t, g)
 
     def _learns(self, x: Tensor) -> bool:
-        """Whether weights want gradients where oneDNN makes them: `pack_` takes both away."""
+        """Whether oneDNN can help with gradients that are wanted; packed weights want none."""
         return (
             self.gate_bias.requires_grad
             and torch.is_grad_enabled()
@@ -56,7 +56,7 @@ class _Highway(torch.autograd.Function):
         n = len(x)
         x = functional.pad(x, (0, 0, 0, -n % ROWS))
         g = torch.ops.mkldnn._linear_pointwise(x, w_g.t(), b_g, "sigmoid", [], "")
-        t = torch.ops.mkldnn._linear_pointwise(x, w_t.t(), b_t, "relu", [], "")
+        t = torch.ops.mkldnn._linear_pointwise(x, w_t.t(), b_t, "none", [], "").relu_()  # oneDNN's own would hide NaN
         ctx.save_for_backward(x, g, t, w_g, w_t)
         return torch.lerp(x, t, g)[:n]
 
