@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -27,24 +28,28 @@ class Convolution(nn.Module):
     def table(self, embedding: Tensor) -> Tensor:
         """Every character times every filter at each of its places, (width * characters, count)."""
         with torch.autocast(embedding.device.type, enabled=False):  # few products, which make all sums
-            return (embedding @ self.weight.view(self.width, embedding.shape[1], -1)).flatten(0, 1)
+            filters = self.weight.view(self.width, embedding.shape[1], -1)
+            return torch.bmm(embedding.expand(self.width, -1, -1), filters).flatten(0, 1)
 
     def tabulate_(self, embedding: Tensor) -> None:
         """Make the table once and for all."""
         self.kept = self.table(embedding).detach()
 
-    def look_up(self, ids: Tensor, table: Tensor) -> Tensor:
-        """(n, positions) characters to (n, count), as `forward` of their vectors: what is left is a sum of rows."""
-        largest: Tensor = _LargestSum.apply(table, ids, self.width)  # type: ignore[no-untyped-call]
+    def look_up(self, blocks: Sequence[Tensor], table: Tensor) -> Tensor:
+        """Characters, as `forward` of their vectors: what is left is a sum of rows. Each block is (n, positions)."""
+        largest: Tensor = _LargestSum.apply(table, self.width, *blocks)  # type: ignore[no-untyped-call]
         return largest + self.bias
 
-    def forward(self, characters: Tensor) -> Tensor:
-        """(n, positions, e) to (n, count): the largest answer of each filter over all positions, plus bias."""
+    def forward(self, blocks: Sequence[Tensor]) -> Tensor:
+        """(n, positions, e) of some words and then some more to (all n, count): the largest answer of each filter over
+        all positions, plus bias."""
+        return torch.cat([self._largest_answer(characters) for characters in blocks]) + self.bias
+
+    def _largest_answer(self, characters: Tensor) -> Tensor:
         windows = characters.unfold(1, self.width, 1).transpose(2, 3)  # (n, positions - width + 1, width, e)
         rows = windows.reshape(-1, len(self.weight))  # (n * (positions - width + 1), width * e)
         scores = (rows @ self.weight).view(*windows.shape[:2], -1)  # (n, positions - width + 1, count)
-        largest = _largest(scores)[0] if scores.requires_grad else scores.amax(dim=1)
-        return largest + self.bias
+        return _largest(scores)[0] if scores.requires_grad else scores.amax(dim=1)
 
 
 class _LargestSum(torch.autograd.Function):
@@ -55,30 +60,40 @@ class _LargestSum(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, table: Tensor, ids: Tensor, width: int) -> Tensor:
-        """table: (width * characters, count), ids: (n, positions). Returns (n, count)."""
-        first = torch.arange(0, len(table), len(table) // width, device=ids.device)  # row of the table for each k
-        rows = (ids.unfold(1, width, 1) + first).flatten(0, 1)  # (n * (positions - width + 1), width)
-        scores = functional.embedding_bag(rows, table, mode="sum").view(len(ids), -1, table.shape[1])
-        if not ctx.needs_input_grad[0]:
-            return scores.amax(dim=1)
-        largest, place = _largest(scores)
-        ctx.save_for_backward(ids, place)
+    def forward(ctx: Any, table: Tensor, width: int, *blocks: Tensor) -> Tensor:
+        """table: (width * characters, count), blocks: ids, each (n, positions). Returns (all n, count)."""
+        first = torch.arange(0, len(table), len(table) // width, device=table.device)  # row of the table for each k
+        answers, places = [], []
+        for ids in blocks:
+            rows = (ids.unfold(1, width, 1) + first).flatten(0, 1)  # (n * (positions - width + 1), width)
+            scores = functional.embedding_bag(rows, table, mode="sum").view(len(ids), -1, table.shape[1])
+            if ctx.needs_input_grad[0]:
+                answer, place = _largest(scores)
+                places.append(place)
+            else:
+                answer = scores.amax(dim=1)
+            answers.append(answer)
+        ctx.save_for_backward(*blocks, *places)
         ctx.width, ctx.n_characters = width, len(table) // width
-        return largest
+        return torch.cat(answers)
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        ids, place = ctx.saved_tensors
-        # Filter by filter, so that the sums of one are close together: (count, n)
-        grad, place = grad.t().contiguous(), place.t().contiguous()
-        place += torch.arange(0, ids.numel(), ids.shape[1], device=ids.device)  # in the ids of all words
-        sums, ids = grad.new_zeros(len(grad), ctx.width * ctx.n_characters), ids.flatten()
-        for k, part in enumerate(sums.split(ctx.n_characters, dim=1)):  # type: ignore[no-untyped-call]
-            there = ids[k:].index_select(0, place.flatten())  # the character at each window's k-th place
-            part.scatter_add_(1, there.view_as(place), grad)
-        return sums.t(), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        n_blocks = len(ctx.saved_tensors) // 2
+        blocks, places = ctx.saved_tensors[:n_blocks], ctx.saved_tensors[n_blocks:]
+        # Filter by filter, so that the sums of one are close together, and torch's threads can share the filters
+        sums = grad.new_zeros(grad.shape[1], ctx.width * ctx.n_characters)
+        parts = sums.split(ctx.n_characters, dim=1)  # type: ignore[no-untyped-call]
+        for ids, place, d in zip(blocks, places, grad.split([len(ids) for ids in blocks]), strict=True):  # type: ignore[no-untyped-call]
+            d = d.t().contiguous()  # (count, n)
+            first = torch.arange(0, ids.numel(), ids.shape[1], device=ids.device)  # of each word, in the ids of all
+            window = torch.add(place.t(), first, out=torch.empty_like(d, dtype=torch.long))
+            characters, there = ids.flatten().expand(len(d), -1), torch.empty_like(window)
+            for k, part in enumerate(parts):
+                torch.gather(characters[:, k:], 1, window, out=there)  # the character at each window's k-th place
+                part.scatter_add_(1, there, d)
+        return sums.t(), None, *(None for _ in blocks)
 
 
 def _largest(scores: Tensor) -> tuple[Tensor, Tensor]:

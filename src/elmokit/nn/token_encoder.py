@@ -95,19 +95,14 @@ class TokenEncoder(nn.Module):
         blocks = []
         for block in rows.split(BLOCK_WORDS):  # type: ignore[no-untyped-call]
             longest = min(characters.shape[1], int(lengths[block[-1]]) + widest)  # type: ignore[operator]
-            blocks.append(self._convolve(characters[block, :longest], tables))
-        return _joined(blocks)
-
-    def _convolve(self, ids: Tensor, tables: Sequence[Tensor | None]) -> Tensor:
-        """(n, positions) characters to (n, F)."""
-        characters = functional.embedding(ids, self.char_embedding) if tables[0] is None else None  # (n, positions, e)
-        pooled = torch.cat(
-            [
-                cast(Convolution, layer).look_up(ids, table) if table is not None else layer(characters)
-                for layer, table in zip(self.convolutions, tables, strict=True)
-            ],
-            dim=1,
-        )  # (n, F)
+            blocks.append(characters[block, :longest])
+        layers = [cast(Convolution, layer) for layer in self.convolutions]
+        if tables[0] is not None:
+            answers = [layer.look_up(blocks, cast(Tensor, table)) for layer, table in zip(layers, tables, strict=True)]
+        else:
+            vectors = [functional.embedding(ids, self.char_embedding) for ids in blocks]  # (n, positions, e)
+            answers = [layer(vectors) for layer in layers]
+        pooled = torch.cat(answers, dim=1)
         return torch.tanh(pooled) if self.config.char_cnn.activation == "tanh" else functional.relu(pooled)  # type: ignore[union-attr]
 
 
