@@ -93,29 +93,33 @@ class BiLM(nn.Module):
         sentence starts from (zero by default). In training the directions read different marks: `backward_index` says
         what the backward one reads at each row.
         """
+        from_zero = state is None
         state = state or self.zero_state(len(packing.lengths))
         # The backward direction reads every sentence from its end: same packing, mirrored rows.
         from_end = (index if backward_index is None else backward_index)[packing.reverse]
         if self.pairs and len(packing.lengths) == 1:
             forward, mirrored, end = self._run_pairs(torch.stack((words[index], words[from_end])), state)
         else:
-            forward, forward_end = self._run(self.forward_layers, words, index, packing, state[0])
-            mirrored, backward_end = self._run(self.backward_layers, words, from_end, packing, state[1])
+            forward, forward_end = self._run(self.forward_layers, words, index, packing, state[0], from_zero)
+            mirrored, backward_end = self._run(self.backward_layers, words, from_end, packing, state[1], from_zero)
             end = forward_end, backward_end
         backward = [layer[packing.reverse] for layer in mirrored]
         return BiLMOutput(words[index], forward, backward, end)
 
     def _run(
-        self, layers: nn.ModuleList, words: Tensor, index: Tensor, packing: Packing, state: Sequence[LstmState]
-    ) -> tuple[list[Tensor], list[LstmState]]:
+        self, layers: nn.ModuleList, words: Tensor, index: Tensor, packing: Packing, state: Sequence[LstmState],
+        from_zero: bool,
+    ) -> tuple[list[Tensor], list[LstmState]]:  # fmt: skip
         drops = self.training and self.dropout > 0
+        first = index[: len(packing.lengths)]
+        alike = from_zero and not drops and bool((first == first[0]).all())  # as training's are, by their mark
         outputs: list[Tensor] = []
         end: list[LstmState] = []
         for n, (layer, before) in enumerate(zip(layers, state, strict=True)):
             x, rows = (outputs[-1], None) if n else (words, index)
             if drops:  # token by token, so a word that occurs twice is dropped out differently
                 x, rows = functional.dropout(x if rows is None else x[rows], self.dropout), None
-            m, after = layer(x, rows, packing, before)
+            m, after = layer(x, rows, packing, before, alike)
             outputs.append(m + x if n and self.config.lstm.skip_connections else m)
             end.append(after)
         if drops:

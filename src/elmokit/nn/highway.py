@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from elmokit.nn.matmul import BlockedMatmul, Matmul
+from elmokit.nn.matmul import BlockedMatmul, Matmul, product
 
 aten = torch.ops.aten
 
@@ -70,7 +70,8 @@ class _Highway(torch.autograd.Function):
         d_t = grad * g
         d_x = grad - d_t
         aten.threshold_backward(d_t, t, 0, grad_input=d_t)  # of x W_t + b_t
-        of_weights = x.t() @ d_g, d_g.sum(0), x.t() @ d_t, d_t.sum(0)
+        x_t = x.t().contiguous()
+        of_weights = product(x_t, d_g), d_g.sum(0), product(x_t, d_t), d_t.sum(0)
         if not ctx.needs_input_grad[0]:
             return None, *of_weights
         for d, w in ((d_g, w_g), (d_t, w_t)):

@@ -60,17 +60,20 @@ class LstmLayer(nn.Module):
         zeros = self.bias.new_zeros
         return LstmState(zeros(n, self.config.projection_dim), zeros(n, self.config.dim))
 
-    def forward(self, x: Tensor, index: Tensor | None, packing: Packing, state: LstmState) -> tuple[Tensor, LstmState]:
+    def forward(
+        self, x: Tensor, index: Tensor | None, packing: Packing, state: LstmState, alike: bool = False
+    ) -> tuple[Tensor, LstmState]:
         """Run over packed sentences.
 
         x: (N, D) the input of every token; or (U, D) of every distinct word, with index (N,) saying which is where.
+        alike: all sentences start from one state, which needs no gradient, with one and the same input.
         Returns m: (N, D), and the state after every sentence's last token.
         """
         with torch.autocast(x.device.type, enabled=False):  # the recurrence needs the precision of its weights
             x = x.to(self.bias.dtype)
             needs_gradient = (t.requires_grad for t in (x, state.output, state.cell, *self.parameters()))
             if torch.is_grad_enabled() and any(needs_gradient):
-                return self._forward_with_gradient(x, index, packing, state)
+                return self._forward_with_gradient(x, index, packing, state, alike)
             if self.joined is not None:
                 return self._forward_joined(self.joined, x if index is None else x[index], packing, state)
             return self._forward(x, index, packing, state)
@@ -115,11 +118,11 @@ class LstmLayer(nn.Module):
         return out if clip is None else out.clamp_(-clip, clip)
 
     def _forward_with_gradient(
-        self, x: Tensor, index: Tensor | None, packing: Packing, state: LstmState
+        self, x: Tensor, index: Tensor | None, packing: Packing, state: LstmState, alike: bool
     ) -> tuple[Tensor, LstmState]:
         projection = None if self.projection is None else self.projection.weight
         m, cell = LstmFunction.apply(  # type: ignore[no-untyped-call]
             x, self.input.weight, self.state.weight, self.bias, projection, state.output, state.cell,
-            index, packing, self.config,
+            index, packing, alike, self.config,
         )  # fmt: skip
         return m, LstmState(m[packing.last()], cell)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from elmokit.config import LstmConfig
 from elmokit.nn.cell import activate_, cell_step
-from elmokit.nn.matmul import LARGEST_STEP, repeated, rounded, with_spare_rows
+from elmokit.nn.matmul import LARGEST_STEP, product, repeated, rounded, with_spare_rows
 from elmokit.nn.packing import Packing
 from elmokit.nn.step_inputs import step_inputs
 
@@ -31,7 +31,7 @@ class LstmFunction(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, w: Tensor, u: Tensor, b: Tensor, p: Tensor | None, output: Tensor, cell: Tensor,
-        index: Tensor | None, packing: Packing, config: LstmConfig,
+        index: Tensor | None, packing: Packing, alike: bool, config: LstmConfig,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """As `LstmLayer.forward`; state: (B, D) and (B, C). Returns m: (N, D), and c after each sentence: (B, C)."""
         n_sentences = len(output)
@@ -42,9 +42,11 @@ class LstmFunction(torch.autograd.Function):
         inputs = step_inputs(repeated(w, b), x, index, packing, len(b))
         kept = []
         for (start, stop), gates_in in zip(packing.steps(), inputs, strict=True):
+            if alike and start == 0:
+                start = stop - 1
             n = stop - start
             gates = from_state(before[: rounded(n)])[:n]  # (n, 4C)
-            gates += gates_in
+            gates += gates_in[-n:]
             c = cells[n_sentences + start : n_sentences + stop].copy_(cells[before_row : before_row + n])
             hidden = cell_step(activate_(gates), c, config.cell_clip)
             y = m[start:stop]
@@ -54,17 +56,20 @@ class LstmFunction(torch.autograd.Function):
                 torch.mm(hidden, p, out=y)
                 if config.proj_clip is not None:
                     y.clamp_(-config.proj_clip, config.proj_clip)
-            before[:n], before_row = y, n_sentences + start
             kept.append(gates)
+            if alike and stop == n_sentences:  # what the last sentence has, all have
+                cells[n_sentences : n_sentences + start], m[:start] = c, y
+                start, n, y = 0, stop, m[:stop]
+            before[:n], before_row = y, n_sentences + start
         ctx.save_for_backward(x, w, u, p, output, index, cells, m, *kept)
-        ctx.packing, ctx.config = packing, config
+        ctx.packing, ctx.alike, ctx.config = packing, alike, config
         return m, cells[n_sentences + packing.last()]
 
     @staticmethod
     def backward(ctx: Any, grad_m: Tensor, grad_c: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         """Gradients of m and of the last c to those of all that has any."""
         x, w, u, p, output, index, cells, m, *kept = ctx.saved_tensors
-        packing, config = ctx.packing, ctx.config
+        packing, alike, config = ctx.packing, ctx.alike, ctx.config
         n_sentences = len(output)
         outputs = torch.cat((output, m))  # (B + N, D)
         # In `outputs` and `cells`: the first row before those of each step, and all rows, (N,)
@@ -73,14 +78,16 @@ class LstmFunction(torch.autograd.Function):
         grad_m = with_spare_rows(grad_m)
         dc = grad_c.clone()  # (B, C) gradient of c, handed backwards in time
         dh = torch.zeros_like(output)  # (B, D) gradient of m through the next step
-        # Of U, and of W beside it if that does not come from the table; transposed, which torch adds to faster
-        grad_uw = w.new_zeros(w.shape[1], len(u) if index is not None else len(u) + len(w))
+        # Of U, and of W below it if that does not come from the table
+        grad_uw = w.new_zeros(len(u) if index is not None else len(u) + len(w), w.shape[1])
         grad_b = w.new_zeros(w.shape[1])
         grad_p = None if p is None else torch.zeros_like(p)
-        grad_table = None if index is None else w.new_zeros(len(x), w.shape[1])  # (U, 4C)
+        grad_table = None if index is None else w.new_zeros(rounded(len(x)), w.shape[1])  # (U, 4C)
         grad_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
         to_state, to_hidden = repeated(u.t()), None if p is None else repeated(p.t())
         blocks = list(packing.blocks(max(1, BLOCK // w.shape[1])))
+        if alike:
+            blocks[0][0] = (n_sentences - 1, n_sentences)
         n_rows = max(steps[-1][1] - steps[0][0] for steps in blocks)
         scratch = w.new_empty(n_rows + LARGEST_STEP, w.shape[1])  # a block's gradients, with spare rows
         for steps in reversed(blocks):
@@ -90,6 +97,8 @@ class LstmFunction(torch.autograd.Function):
                 n, rows = stop - start, slice(start - begin, stop - begin)
                 c, gates, row = cells[n_sentences + start : n_sentences + stop], kept.pop(), starts.pop()
                 i, f, o, s = gates.chunk(4, dim=1)
+                if alike and stop == n_sentences:
+                    grad_m[start:stop], dh, dc = grad_m[:stop].sum(0), dh.sum(0, keepdim=True), dc.sum(0, keepdim=True)
                 tanh_c = torch.add(c, c).sigmoid_().mul_(2).sub_(1)
                 dm = grad_m[start:stop].add_(dh[:n])
                 if p is not None:
@@ -110,20 +119,29 @@ class LstmFunction(torch.autograd.Function):
             if grad_p is not None:
                 grad_p.addmm_(hidden.t(), grad_m[begin:end])
             if grad_table is not None:
-                grad_uw.addmm_(grad.t(), outputs[before[begin:end]])
                 grad_table.index_add_(0, index[begin:end], grad)
-                continue
-            grad_uw.addmm_(grad.t(), torch.cat((outputs[before[begin:end]], x[begin:end]), dim=1))
-            grad_b.add_(grad.sum(0))
-            if grad_x is not None:
-                torch.mm(grad, w.t(), out=grad_x[begin:end])
-        grad_u, grad_w = grad_uw.t().contiguous().split((len(u), grad_uw.shape[1] - len(u)))
+            else:
+                grad_b.add_(grad.sum(0))
+            # What these gates read, and their gradients: rows of zeros for those that are spare
+            read = w.new_zeros(rounded(end - begin), len(grad_uw))
+            read[: end - begin, : len(u)] = outputs[before[begin:end]]
+            if index is None:
+                read[: end - begin, len(u) :] = x[begin:end]
+            grad = scratch[: len(read)]
+            grad[end - begin :] = 0
+            grad_uw += product(read.t().contiguous(), grad)
+            if grad_x is not None and index is None:
+                grad_x[begin:end] = product(grad, w.t())[: end - begin]
+        grad_u, grad_w = grad_uw.split((len(u), len(grad_uw) - len(u)))
         if grad_table is not None:
-            grad_w = torch.mm(grad_table.t(), x).t().contiguous()
+            grad_w = product(with_spare_rows(x)[: len(grad_table)].t().contiguous(), grad_table)
             torch.sum(grad_table, 0, out=grad_b)
             if grad_x is not None:
-                torch.mm(grad_table, w.t(), out=grad_x)
-        return grad_x, grad_w, grad_u, grad_b, grad_p, dh, dc, None, None, None
+                grad_x = product(grad_table, w.t())[: len(x)]
+        elif alike and grad_x is not None:
+            grad_x[: n_sentences - 1] = 0
+        of_state = (None, None) if alike else (dh, dc)
+        return grad_x, grad_w, grad_u, grad_b, grad_p, *of_state, None, None, None, None
 
 
 def _stop_at_clip(gradient: Tensor, value: Tensor, clip: float | None) -> None:
