@@ -9,7 +9,7 @@ from torch import Tensor
 
 from elmokit.config import LstmConfig
 from elmokit.nn.cell import activate_, cell_step
-from elmokit.nn.matmul import LARGEST_STEP, product, repeated, rounded, with_spare_rows
+from elmokit.nn.matmul import LARGEST_STEP, product, product_of_rows, repeated, rounded, with_spare_rows
 from elmokit.nn.packing import Packing
 from elmokit.nn.step_inputs import step_inputs
 
@@ -122,19 +122,15 @@ class LstmFunction(torch.autograd.Function):
                 grad_table.index_add_(0, index[begin:end], grad)
             else:
                 grad_b.add_(grad.sum(0))
-            # What these gates read, and their gradients: rows of zeros for those that are spare
-            read = w.new_zeros(rounded(end - begin), len(grad_uw))
-            read[: end - begin, : len(u)] = outputs[before[begin:end]]
-            if index is None:
-                read[: end - begin, len(u) :] = x[begin:end]
-            grad = scratch[: len(read)]
+            read = outputs[before[begin:end]]
+            grad = scratch[: rounded(end - begin)]
             grad[end - begin :] = 0
-            grad_uw += product(read.t().contiguous(), grad)
+            grad_uw += product_of_rows(read if index is not None else torch.cat((read, x[begin:end]), dim=1), grad)
             if grad_x is not None and index is None:
                 grad_x[begin:end] = product(grad, w.t())[: end - begin]
         grad_u, grad_w = grad_uw.split((len(u), len(grad_uw) - len(u)))
         if grad_table is not None:
-            grad_w = product(with_spare_rows(x)[: len(grad_table)].t().contiguous(), grad_table)
+            grad_w = product_of_rows(x, grad_table)
             torch.sum(grad_table, 0, out=grad_b)
             if grad_x is not None:
                 grad_x = product(grad_table, w.t())[: len(x)]

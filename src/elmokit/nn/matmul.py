@@ -8,6 +8,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from elmokit.errors import ConfigError
 
@@ -60,6 +61,13 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
         return x @ weight
     y: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight.t(), None, "none", [], "")
     return y
+
+
+def product_of_rows(x: Tensor, y: Tensor) -> Tensor:
+    """x^T y: weights' gradients. (n, K) and (n, N) to (K, N); y may have more rows, of zeros."""
+    n = max(rounded(len(x)), len(y))
+    x, y = (t if len(t) == n else functional.pad(t, (0, 0, 0, n - len(t))) for t in (x, y))
+    return product(x.t().contiguous(), y)
 
 
 class BlockedMatmul(nn.Module):

@@ -18,10 +18,10 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from elmokit.errors import ConfigError
-from elmokit.nn.matmul import plain, repeated
+from elmokit.nn.matmul import plain, product_of_rows, repeated, rounded
 
-BLOCK = 2**21  # scores at a time: 8 MB, which a cache holds
-FEWEST_ROWS = 128  # below that, adding to the gradients of all words would cost more than the scores
+BLOCK = 2**22  # scores at a time: 16 MB, which a cache holds
+FEWEST_ROWS = 256  # below that, adding to the gradients of all words would cost more than the scores
 LARGEST_BLOCK = 2**25  # but no more than 128 MB
 
 ADAPTIVE_CUTOFFS = (2_000, 10_000, 100_000)
@@ -232,14 +232,13 @@ def _read_blocks(
     """The losses (n,); and, with a factor (n,) for each of them, gradients through s of x (not scaled), rows and bias,
     and 1 - p of the target, (n,)."""
     n, n_columns = len(x), len(rows)
+    height = max(1, min(max(FEWEST_ROWS, BLOCK // n_columns), LARGEST_BLOCK // n_columns))
+    height = next(r for r in range(height, 0, -1) if r == rounded(r))
+    form = repeated if height < n and rows.numel() <= LARGEST_BLOCK else plain
+    to_scores, to_x = form(rows.t(), bias), None if scale is None else form(rows)
     t = (x * own).sum(dim=1) + own_bias
-    losses = torch.empty_like(t)
-    gradients: tuple[Tensor, ...] = ()
-    if scale is not None:
-        gradients = (torch.empty_like(x), torch.zeros_like(rows), torch.zeros_like(bias), torch.empty_like(t))
-    height = max(1, min(max(FEWEST_ROWS, BLOCK // n_columns), LARGEST_BLOCK // n_columns, n))
-    product = repeated if height < n and rows.numel() <= LARGEST_BLOCK else plain
-    to_scores, to_x = product(rows.t(), bias), None if scale is None else product(rows)
+    losses, surprise, grad_x = torch.empty_like(t), torch.empty_like(t), torch.empty_like(x)
+    grad_rows = None if scale is None else x.new_zeros(x.shape[1] + 1, n_columns)  # (D + 1, K): of bias in the last row
     for start in range(0, n, height):
         part = slice(start, start + height)
         x_, t_, hit_ = x[part], t[part], hit[part]
@@ -251,12 +250,12 @@ def _read_blocks(
         others, itself = s.sum(dim=1), torch.exp(t_ - top)
         total = others + itself
         losses[part] = torch.log(total) + top - t_
-        if scale is not None and to_x is not None:
-            grad_x, grad_rows, grad_bias, surprise = gradients
+        if scale is not None and to_x is not None and grad_rows is not None:
             surprise[part] = others / total
             torch.div(to_x(s), total.unsqueeze(1), out=grad_x[part])
-            weight = scale[part] / total
-            grad_rows.addmm_(s.t(), x_ * weight.unsqueeze(1))
-            grad_bias.addmv_(s.t(), weight)
+            weight = (scale[part] / total).unsqueeze(1)
+            grad_rows += product_of_rows(torch.cat((x_ * weight, weight), dim=1), s)
         del s  # its memory is that of the next block
-    return losses, gradients
+    if grad_rows is None:
+        return losses, ()
+    return losses, (grad_x, grad_rows[:-1].t().contiguous(), grad_rows[-1], surprise)
