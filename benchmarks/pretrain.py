@@ -39,6 +39,7 @@ from elmokit.pretrain.corpus import Corpus
 from elmokit.pretrain.loss import bilm_loss
 from elmokit.text.characters import BOS, EOS, UNK, ByteCharacters
 from elmokit.text.vocabulary import Vocabulary
+from elmokit.training.memory import keep_freed_memory
 
 N_WORDS, N_SAMPLES, BATCH_TOKENS = 100_000, 8192, 2560
 STEPS = {"small": 15, "original": 5}  # that count, after one that does not
@@ -227,6 +228,8 @@ def read_batches(text: Path) -> list[TrainingBatch]:
 
 def trainer(name: str, shape: str, batches: list[TrainingBatch]) -> Callable[[int], float]:
     """Makes a step over the batch of a number, and tells the seconds that it took."""
+    if name == "ours":
+        keep_freed_memory()  # as `elmo pretrain` does
     torch.manual_seed(0)
     module = CONTENDERS[name](replace(SHAPES[shape], state="reset"))
     optimiser = torch.optim.Adagrad(module.parameters(), lr=0.1, initial_accumulator_value=1.0)

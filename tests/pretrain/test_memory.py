@@ -107,3 +107,33 @@ def test_the_command_makes_its_first_step_soon(shared_data: Path, tmp_path: Path
     seconds = sum(os.times()[2:4]) - before
     print(f"{seconds:.1f} s")
     assert metrics.read_text() and seconds < FIRST_BATCH
+
+
+# Takes and frees 200 MB again and again, and prints how many pages the system had to hand out the last time.
+CHURN = """
+import resource, sys
+import torch
+from elmokit.training.memory import keep_freed_memory
+
+if "keep" in sys.argv and not keep_freed_memory():
+    sys.exit(3)
+for _ in range(5):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    pieces = [torch.ones(2**20) for _ in range(50)]
+    del pieces
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+print(after - before)
+"""
+
+
+def test_freed_memory_is_kept_for_the_next_step() -> None:
+    def new_pages(*arguments: str) -> int:
+        command = [sys.executable, "-c", CHURN, *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+        if result.returncode == 3 or sys.platform == "win32":
+            pytest.skip("the C library is not glibc")
+        assert result.returncode == 0, result.stderr
+        return int(result.stdout)
+
+    kept, given_back = new_pages("keep"), new_pages()
+    assert kept < 5_000 < 20_000 < given_back  # 51,200 pages are 200 MB

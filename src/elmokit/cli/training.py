@@ -142,8 +142,10 @@ def session(output: Path, device: str | None, threads: int | None) -> Iterator[P
     import torch
 
     from elmokit.pretrain.distributed import joined
+    from elmokit.training.memory import keep_freed_memory
     from elmokit.weights.lock import locked
 
+    keep_freed_memory()
     if threads is not None:
         torch.set_num_threads(threads)
     with joined(device) as processes, locked(output) if processes.is_first else nullcontext():
