@@ -34,22 +34,21 @@ class LstmFunction(torch.autograd.Function):
         index: Tensor | None, packing: Packing, alike: bool, config: LstmConfig,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """As `LstmLayer.forward`; state: (B, D) and (B, C). Returns m: (N, D), and c after each sentence: (B, C)."""
-        n_sentences = len(output)
-        cells = x.new_empty(n_sentences + packing.n_tokens, config.dim)  # c after each token
-        cells[:n_sentences] = cell
-        m = x.new_empty(packing.n_tokens, config.projection_dim)
-        from_state, before, before_row = repeated(u), with_spare_rows(output), 0
+        n_sentences, n_rows = len(output), len(output) + packing.n_tokens
+        cells = x.new_empty(n_rows, config.dim)  # c after each token
+        outputs = x.new_empty(n_rows + LARGEST_STEP, config.projection_dim)  # and m, with spare rows
+        cells[:n_sentences], outputs[:n_sentences] = cell, output
+        from_state, row = repeated(u), 0  # row: in both, the first before those of the step
         inputs = step_inputs(repeated(w, b), x, index, packing, len(b))
         kept = []
         for (start, stop), gates_in in zip(packing.steps(), inputs, strict=True):
             if alike and start == 0:
                 start = stop - 1
-            n = stop - start
-            gates = from_state(before[: rounded(n)])[:n]  # (n, 4C)
+            n, rows = stop - start, slice(n_sentences + start, n_sentences + stop)
+            gates = from_state(outputs[row : row + rounded(n)])[:n]  # (n, 4C)
             gates += gates_in[-n:]
-            c = cells[n_sentences + start : n_sentences + stop].copy_(cells[before_row : before_row + n])
-            hidden = cell_step(activate_(gates), c, config.cell_clip)
-            y = m[start:stop]
+            c, y = cells[rows], outputs[rows]
+            hidden = cell_step(activate_(gates), cells[row : row + n], c, config.cell_clip)
             if p is None:
                 y.copy_(hidden)
             else:
@@ -57,27 +56,27 @@ class LstmFunction(torch.autograd.Function):
                 if config.proj_clip is not None:
                     y.clamp_(-config.proj_clip, config.proj_clip)
             kept.append(gates)
+            row = rows.start
             if alike and stop == n_sentences:  # what the last sentence has, all have
-                cells[n_sentences : n_sentences + start], m[:start] = c, y
-                start, n, y = 0, stop, m[:stop]
-            before[:n], before_row = y, n_sentences + start
-        ctx.save_for_backward(x, w, u, p, output, index, cells, m, *kept)
+                cells[stop : stop + start], outputs[stop : stop + start] = c, y
+                row = stop
+        outputs = outputs[:n_rows]
+        ctx.save_for_backward(x, w, u, p, index, cells, outputs, *kept)
         ctx.packing, ctx.alike, ctx.config = packing, alike, config
-        return m, cells[n_sentences + packing.last()]
+        return outputs[n_sentences:], cells[n_sentences + packing.last()]
 
     @staticmethod
     def backward(ctx: Any, grad_m: Tensor, grad_c: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         """Gradients of m and of the last c to those of all that has any."""
-        x, w, u, p, output, index, cells, m, *kept = ctx.saved_tensors
+        x, w, u, p, index, cells, outputs, *kept = ctx.saved_tensors
         packing, alike, config = ctx.packing, ctx.alike, ctx.config
-        n_sentences = len(output)
-        outputs = torch.cat((output, m))  # (B + N, D)
+        n_sentences, m = len(packing.lengths), outputs[len(packing.lengths) :]
         # In `outputs` and `cells`: the first row before those of each step, and all rows, (N,)
         starts = [0, *(n_sentences + offset for offset in packing.offsets[:-2])]
         before = torch.tensor(starts, device=x.device)[packing.time] + packing.sentence
         grad_m = with_spare_rows(grad_m)
         dc = grad_c.clone()  # (B, C) gradient of c, handed backwards in time
-        dh = torch.zeros_like(output)  # (B, D) gradient of m through the next step
+        dh = torch.zeros_like(outputs[:n_sentences])  # (B, D) gradient of m through the next step
         # Of U, and of W below it if that does not come from the table
         grad_uw = w.new_zeros(len(u) if index is not None else len(u) + len(w), w.shape[1])
         grad_b = w.new_zeros(w.shape[1])
