@@ -3,7 +3,8 @@
     python benchmarks/pretrain.py TEXT [--markdown benchmarks/pretrain.md]
 
 TEXT: a file of real sentences, one a line, tokens separated by spaces; plain or compressed. A step is a batch of about
-2,560 tokens, the loss with a sampled softmax (8,192 negatives of 100,000 words), gradients, and an Adagrad update.
+2,560 tokens, the loss with a sampled softmax (8,192 negatives of 100,000 words), gradients, and an Adagrad update. Ours
+is that of `elmo pretrain`, with its optimiser and its way with freed memory; the others have torch's defaults.
 All is measured in one run on one machine, each in a process of its own, one step of each after the other, so that a
 slow minute of the machine is slow for all. Ratios are medians over the steps: read them, not the rates. 12 minutes.
 """
@@ -37,6 +38,7 @@ from elmokit.nn.softmax import SoftmaxHead
 from elmokit.pretrain.batch import TrainingBatch, make_batch
 from elmokit.pretrain.corpus import Corpus
 from elmokit.pretrain.loss import bilm_loss
+from elmokit.pretrain.state import adagrad
 from elmokit.text.characters import BOS, EOS, UNK, ByteCharacters
 from elmokit.text.vocabulary import Vocabulary
 from elmokit.training.memory import keep_freed_memory
@@ -228,11 +230,13 @@ def read_batches(text: Path) -> list[TrainingBatch]:
 
 def trainer(name: str, shape: str, batches: list[TrainingBatch]) -> Callable[[int], float]:
     """Makes a step over the batch of a number, and tells the seconds that it took."""
-    if name == "ours":
-        keep_freed_memory()  # as `elmo pretrain` does
     torch.manual_seed(0)
     module = CONTENDERS[name](replace(SHAPES[shape], state="reset"))
-    optimiser = torch.optim.Adagrad(module.parameters(), lr=0.1, initial_accumulator_value=1.0)
+    if isinstance(module, Ours):  # as `elmo pretrain` does
+        keep_freed_memory()
+        optimiser = adagrad(module.parameters(), module.head, 0.1)
+    else:
+        optimiser = torch.optim.Adagrad(module.parameters(), lr=0.1, initial_accumulator_value=1.0)
 
     def step(number: int) -> float:
         started = time.perf_counter()

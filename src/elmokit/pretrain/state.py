@@ -77,7 +77,7 @@ class TrainingState:
             # of a sample, Adagrad updates the rows that it used; Adam would have to move them all
             head.sparse = settings.loss == "sampled" and settings.optimiser == "adagrad"
         parameters = [p for p in (*bilm.parameters(), *head.parameters()) if p.requires_grad]
-        return cls(config, settings, vocabulary, bilm, head, _new_optimiser(parameters, settings), alphabet)
+        return cls(config, settings, vocabulary, bilm, head, _new_optimiser(parameters, head, settings), alphabet)
 
     @property
     def characters(self) -> Characters | None:
@@ -170,7 +170,17 @@ def _new_head(config: ModelConfig, settings: TrainingSettings, n_words: int) -> 
     return head
 
 
-def _new_optimiser(parameters: list[nn.Parameter], settings: TrainingSettings) -> torch.optim.Optimizer:
+def _new_optimiser(parameters: list[nn.Parameter], head: Head, settings: TrainingSettings) -> torch.optim.Optimizer:
     if settings.optimiser == "adagrad":
-        return torch.optim.Adagrad(parameters, lr=settings.learning_rate, initial_accumulator_value=1.0, eps=0.0)
+        return adagrad(parameters, head, settings.learning_rate)
     return torch.optim.Adam(parameters, lr=settings.learning_rate, betas=(0.9, 0.99), fused=True)
+
+
+def adagrad(parameters: Iterable[nn.Parameter], head: Head, learning_rate: float) -> torch.optim.Adagrad:
+    """The published optimiser: torch's fused one, several times as fast, wherever that can be."""
+    groups: dict[bool, list[nn.Parameter]] = {}
+    for parameter in parameters:
+        of_some_rows = isinstance(head, SoftmaxHead) and head.sparse and parameter is head.weight
+        groups.setdefault(parameter.device.type == "cpu" and not of_some_rows, []).append(parameter)
+    kinds = [{"params": group, "fused": fused} for fused, group in groups.items()]
+    return torch.optim.Adagrad(kinds, lr=learning_rate, initial_accumulator_value=1.0, eps=0.0)
