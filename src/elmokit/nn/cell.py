@@ -17,10 +17,10 @@ def activate_(gates: Tensor) -> Tensor:
     return gates.sigmoid_()
 
 
-def cell_step(gates: Tensor, before: Tensor, cell: Tensor, clip: float | None) -> Tensor:
-    """One step: activations (..., 4C), and c' (..., C) to c, written to `cell`. Returns o tanh(c), (..., C)."""
+def cell_step(gates: Tensor, cell: Tensor, clip: float | None) -> Tensor:
+    """One step: activations (..., 4C), and c' (..., C) to c in place. Returns o tanh(c), (..., C)."""
     i, f, o, j = gates.chunk(4, dim=-1)
-    torch.mul(before, f, out=cell).addcmul_(i, j, value=2).sub_(i)  # f c' + i (2j - 1)
+    cell.mul_(f).addcmul_(i, j, value=2).sub_(i)  # f c' + i (2j - 1)
     if clip is not None:
         cell.clamp_(-clip, clip)
     hidden = torch.add(cell, cell).sigmoid_().mul_(o)

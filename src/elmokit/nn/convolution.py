@@ -75,7 +75,7 @@ class _LargestSum(torch.autograd.Function):
             answers.append(answer)
         ctx.save_for_backward(*blocks, *places)
         ctx.width, ctx.n_characters = width, len(table) // width
-        return torch.cat(answers)
+        return torch.cat(answers) if len(answers) > 1 else answers[0]
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]

@@ -87,7 +87,7 @@ class LstmLayer(nn.Module):
             n = stop - start
             gates: Tensor = self.state(before[: rows(n)])[:n]  # (n, 4C)
             gates += gates_in
-            hidden = cell_step(activate_(gates), cell[:n], cell[:n], self.config.cell_clip)  # (n, C)
+            hidden = cell_step(activate_(gates), cell[:n], self.config.cell_clip)  # (n, C)
             before[:n] = self._project(hidden, out=m[start:stop])
         return m, LstmState(m[packing.last()], cell)
 
@@ -102,7 +102,7 @@ class LstmLayer(nn.Module):
             n = stop - start
             own[:n] = x[start:stop]
             gates = joined(both[: joined.rows(n)], joined.bias)[:n]  # (n, 4C)
-            hidden = cell_step(gates, cell[:n], cell[:n], self.config.cell_clip)  # (n, C)
+            hidden = cell_step(gates, cell[:n], self.config.cell_clip)  # (n, C)
             before[:n] = self._project(hidden, out=m[start:stop])
         return m, LstmState(m[packing.last()], cell)
 

@@ -47,8 +47,8 @@ class LstmFunction(torch.autograd.Function):
             n, rows = stop - start, slice(n_sentences + start, n_sentences + stop)
             gates = from_state(outputs[row : row + rounded(n)])[:n]  # (n, 4C)
             gates += gates_in[-n:]
-            c, y = cells[rows], outputs[rows]
-            hidden = cell_step(activate_(gates), cells[row : row + n], c, config.cell_clip)
+            c, y = cells[rows].copy_(cells[row : row + n]), outputs[rows]
+            hidden = cell_step(activate_(gates), c, config.cell_clip)
             if p is None:
                 y.copy_(hidden)
             else:

@@ -51,7 +51,7 @@ class LstmPair(nn.Module):
             inputs = torch.baddbmm(self.bias, block, self.input)  # (2, BLOCK, 4C)
             for step in inputs.split(1, dim=1):  # type: ignore[no-untyped-call]
                 gates = torch.baddbmm(step, output, state).sigmoid_()  # (2, 1, 4C)
-                output = cell_step(gates, cell, cell, cell_clip)  # (2, 1, C)
+                output = cell_step(gates, cell, cell_clip)  # (2, 1, C)
                 if projection is not None:
                     output = torch.bmm(output, projection)  # (2, 1, D)
                     if clip is not None:
