@@ -59,6 +59,24 @@ def test_values_and_gradients_do_not_depend_on_it(skip_connections: bool, data: 
         torch.testing.assert_close(a, b, atol=1e-10, rtol=1e-10)
 
 
+@given(lengths=st.lists(st.integers(1, 6), min_size=1, max_size=9), seed=st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_single_precision_learns_the_same(lengths: list[int], seed: int) -> None:
+    """Which has products of its own, with spare rows of whatever was in memory."""
+    bilm, packing = make_bilm(True, seed), Packing.from_lengths(sorted(lengths, reverse=True))
+    with torch.no_grad():  # large weights would make small differences large from one step to the next
+        for parameter in bilm.parameters():
+            parameter.mul_(0.3)
+    words = torch.randn(N_WORDS, 3, dtype=torch.double, generator=torch.Generator().manual_seed(seed))
+    index = torch.arange(packing.n_tokens) % N_WORDS
+    index[: len(lengths)] = 2
+    expected = learn(bilm, words.clone().requires_grad_(), index, index, packing, given=True)
+    with patch.object(Tensor, "new_empty", lambda self, *shape: self.new_full(shape, torch.nan)):
+        found = learn(bilm.float(), words.float().requires_grad_(), index, index, packing, given=False)
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a.double(), b, atol=1e-4, rtol=1e-4)
+
+
 def test_dropout_keeps_them_apart() -> None:
     bilm, packing = make_bilm(True, 0), Packing.from_lengths([3, 3, 2])
     bilm.dropout = 0.5
