@@ -1,13 +1,32 @@
-.PHONY: test slow lint bench
+.PHONY: test slow faults lint bench docs coverage report figures tables
 
-test:  ## what CI runs after lint
+test:  ## what CI runs after lint and docs
 	pip install '.[test]' && pytest
 
-slow:  ## the tests that take minutes
-	pytest -m slow
+slow:  ## the tests that take minutes, but for those of `make faults`
+	pytest -m slow --ignore=tests/faults
+
+coverage:  ## the ordinary tests, with the share of lines that they run
+	pip install pytest-cov && pytest --cov=elmokit --cov-report=term-missing:skip-covered
+
+faults:  ## mutated files, kills, full disks, threads: about 15 minutes on two cores
+	pytest -rP -m 'slow or not slow' tests/faults tests/disk tests/embed/test_sharing.py
 
 lint:
 	ruff check . && ruff format --check . && mypy
 
+docs:  ## the documentation site, in site/
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+
 bench:  ## tokens per second, side by side with the straightforward way: make bench TEXT=sentences.txt
 	python benchmarks/embed.py $(TEXT)
+
+tables:  ## figures and tables of the pages, from docs/results
+	python recipes/tables.py
+
+report:  ## docs/report.md and .html of docs/results/ (*.json, and of runs settings.json and results.json), more: RUNS=runs/
+	elmo report docs/results $(RUNS) -o docs/report.html --overwrite
+	python recipes/front_picture.py
+
+figures:  ## the report's figures for the explorer page, after docs/report.md was made again
+	python -m elmokit.serve.figures docs/report.md

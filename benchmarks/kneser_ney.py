@@ -1,4 +1,4 @@
-"""A model beside a modified Kneser-Ney 5-gram: same training text, same test text, same words to predict.
+"""Perplexity of a model and of a modified Kneser-Ney 5-gram: same training text, test text and vocabulary.
 
     python benchmarks/kneser_ney.py --train 'lm/train-*.txt.xz' --test lm/heldout-test.txt.xz [--model run/]
 
@@ -24,10 +24,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
+import results as files
+
 from elmokit import weights
 from elmokit.pretrain.corpus import Corpus
+from elmokit.pretrain.output_vocabulary import build_vocabulary, check_vocabulary
 from elmokit.pretrain.perplexity import perplexity
-from elmokit.pretrain.vocabulary import build_vocabulary, check_vocabulary
 from elmokit.text.vocabulary import PUBLISHED_MARKS, Vocabulary
 
 KENLM = "kenlm==0.3.0"
@@ -52,13 +54,13 @@ def build_programs(folder: Path) -> Path:
 
 
 def write_ids(sentences: Iterable[list[str]], vocabulary: Vocabulary, file: IO[bytes]) -> None:
-    """Sentences as numbers: KenLM has words of its own, as <s>, which a text might contain."""
+    """Sentences as word indices: KenLM reserves words such as <s>, which a text might contain."""
     for sentence in sentences:
         file.write(" ".join(map(str, vocabulary.ids(sentence).tolist())).encode() + b"\n")
 
 
 def train(corpus: Corpus, vocabulary: Vocabulary, programs: Path, folder: Path, memory: str) -> Path:
-    """The file of the 5-gram."""
+    """Train the 5-gram; returns its file."""
     key = repr((vocabulary.words, [path.name for path in corpus.files], corpus.sizes))
     binary = folder / f"5-gram-{hashlib.sha256(key.encode()).hexdigest()[:12]}.binary"
     if binary.exists():
@@ -78,7 +80,7 @@ def train(corpus: Corpus, vocabulary: Vocabulary, programs: Path, folder: Path, 
 
 
 def query(binary: Path, sentences: Iterable[list[str]], vocabulary: Vocabulary, programs: Path) -> tuple[float, int]:
-    """Perplexity, and of how many predictions."""
+    """Perplexity and number of predictions."""
     with tempfile.TemporaryFile() as file:
         write_ids(sentences, vocabulary, file)
         file.seek(0)
@@ -98,6 +100,7 @@ def main() -> None:
     parser.add_argument("--vocabulary", type=Path, help="marks, then words; by default that of the model, or built")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "kneser-ney")
     parser.add_argument("--memory", default="4G", help="for sorting, as lmplz -S takes it")
+    parser.add_argument("-o", "--output", type=Path, metavar="JSON", help="by default docs/results/kneser_ney.json")
     arguments = parser.parse_args()
     folder = arguments.folder
     (folder / "sort").mkdir(parents=True, exist_ok=True)
@@ -120,12 +123,15 @@ def main() -> None:
     figure, n_tokens = query(binary, test.read(), vocabulary, programs)
     print(f"{len(vocabulary) - len(PUBLISHED_MARKS):,} words and the unknown one; {n_tokens:,} predictions\n")
     print(f"{'modified Kneser-Ney 5-gram':<40}{figure:8.2f}")
+    numbers: dict[str, float] = {"words": len(vocabulary), "predictions": n_tokens, "kneser_ney": figure}
     if model is not None:
         ours = perplexity(model, test.read())
         assert ours.tokens == n_tokens, f"KenLM has made {n_tokens} predictions, the model {ours.tokens}"
         for name in ("forward", "backward", "mean", "geometric_mean"):
             label = f"{Path(arguments.model).name}, {name.replace('_', ' ')}"
             print(f"{label:<40}{getattr(ours, name):8.2f}")
+            numbers[name] = getattr(ours, name)
+    files.write("kneser_ney", numbers, files=[Path(arguments.test)], model=model, output=arguments.output)
 
 
 if __name__ == "__main__":

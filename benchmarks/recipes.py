@@ -1,9 +1,9 @@
-"""Which shape and which recipe learns most in a given time: short runs of `elmo pretrain`, one change each.
+"""Comparison of model shapes and training settings at equal time: short runs of `elmo pretrain`, one change each.
 
     python benchmarks/recipes.py --train 'lm/train-*.txt.xz' --heldout lm/heldout-dev.txt.xz --markdown trials.md
 
 Every trial gets the same text, the same words to predict, one thread and the same time, over which its learning rate
-falls to zero; then the held-out text decides. `base` is the preset; each other trial differs from it in what its name
+falls to zero; then the held-out text decides. `light` is the preset; each other trial differs from it in what its name
 says. Trials run side by side, one a core (--at-once), so that none has an advantage; finished ones are not repeated.
 A short run flatters small shapes and high learning rates: what is nearly as good here may be better in the end.
 """
@@ -21,15 +21,15 @@ from pathlib import Path
 
 from elmokit.config import ModelConfig
 from elmokit.pretrain.corpus import Corpus
+from elmokit.pretrain.output_vocabulary import build_vocabulary
 from elmokit.pretrain.presets import get_preset
-from elmokit.pretrain.vocabulary import build_vocabulary
 
-BASE = get_preset("base").config
+BASE = get_preset("light").config
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What to train, and what is said of it."""
+    """A trial and its description."""
 
     name: str
     config: ModelConfig = BASE
@@ -52,7 +52,7 @@ def flags(**given: str) -> Trial:
 
 
 TRIALS = [
-    Trial("base"),
+    Trial("light"),
     shape("256 cells, projections of 64", dim=256, projection=64),
     shape("512 cells, projections of 256", dim=512, projection=256),
     shape("1024 cells, projections of 128", dim=1024, projection=128),
@@ -63,12 +63,12 @@ TRIALS = [
     flags(dropout="0.1"),
     flags(loss="full"),
     flags(loss="sampled", n_samples="4096"),
-    flags(optimiser="adagrad", learning_rate="0.2", clip="10", loss_scale="20", warm_up="0", decay="none"),
+    flags(optimizer="adagrad", learning_rate="0.2", clip="10", loss_scale="20", warm_up="0", decay="none"),
 ]
 
 
 def run(trial: Trial, core: int, folder: Path, arguments: argparse.Namespace) -> dict[str, float]:
-    """Train in the time given, on one core, and return what was found."""
+    """Train for the given time on one core, and return the results."""
     place = folder / "".join(c if c.isalnum() else "-" for c in trial.name)
     found = place / "found.json"
     if found.exists():
@@ -77,13 +77,35 @@ def run(trial: Trial, core: int, folder: Path, arguments: argparse.Namespace) ->
     options = place / "options.json"
     options.write_text(json.dumps(trial.config.to_options()))
     command = [
-        sys.executable, "-m", "elmokit", "pretrain", "--heldout", arguments.heldout,
-        *(part for pattern in arguments.train for part in ("--train", pattern)), "--warm-up", "20",
-        "--vocabulary", str(folder / "vocabulary.txt"), "--preset", "base", "--options", str(options),
-        "--minutes", str(arguments.minutes), "--heldout-every", "1000000", "--checkpoint-every", "1000000",
-        "--threads", "1", "--quiet", "--overwrite", "-o", str(place / "run"),
+        sys.executable,
+        "-m",
+        "elmokit",
+        "pretrain",
+        "--heldout",
+        arguments.heldout,
+        *(part for pattern in arguments.train for part in ("--train", pattern)),
+        "--warm-up",
+        "20",
+        "--vocabulary",
+        str(folder / "vocabulary.txt"),
+        "--preset",
+        "light",
+        "--options",
+        str(options),
+        "--minutes",
+        str(arguments.minutes),
+        "--heldout-every",
+        "1000000",
+        "--checkpoint-every",
+        "1000000",
+        "--threads",
+        "1",
+        "--quiet",
+        "--overwrite",
+        "-o",
+        str(place / "run"),
         *(part for pair in trial.flags.items() for part in pair),
-    ]  # fmt: skip
+    ]
     if hasattr(os, "sched_getaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         command = ["taskset", "-c", str(cores[core % len(cores)]), *command]
@@ -110,7 +132,7 @@ def table(rows: list[tuple[str, dict[str, float]]], minutes: float) -> str:
 
 
 def main() -> None:
-    """Run all trials that are not there yet, and print what was found."""
+    """Run all missing trials, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", action="append", required=True)
     parser.add_argument("--heldout", required=True)
@@ -123,7 +145,7 @@ def main() -> None:
     arguments.folder.mkdir(parents=True, exist_ok=True)
     words = arguments.folder / "vocabulary.txt"
     if not words.exists():
-        build_vocabulary(Corpus(arguments.train), get_preset("base").settings.vocabulary_size).write(words)
+        build_vocabulary(Corpus(arguments.train), get_preset("light").settings.vocabulary_size).write(words)
     trials = [trial for trial in TRIALS if not arguments.only or arguments.only in trial.name]
     with ThreadPoolExecutor(arguments.at_once) as pool:
         futures = [pool.submit(run, trial, number, arguments.folder, arguments) for number, trial in enumerate(trials)]

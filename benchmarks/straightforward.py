@@ -1,4 +1,4 @@
-"""ELMo as the old libraries computed it: every token convolved over 50 characters, a Python loop over padded steps.
+"""Baseline ELMo as in the old libraries: every token convolved over 50 characters, a Python loop over padded steps.
 
 Same numbers as the package, none of its shortcuts. Weights are those of a `BiLM`, in the layout of `nn.Linear`.
 """

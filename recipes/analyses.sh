@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What the vectors know, as docs/analyses.md reports it: `recipes/analyses.sh DATA RESULTS [MODEL]`.
-# DATA has wsd/, pos/, lm/ and vectors/; RESULTS gets the JSON files that `elmo report` reads.
+# The analyses of docs/analyses.md. Usage: recipes/analyses.sh DATA RESULTS [MODEL]
+# DATA contains wsd/, pos/, lm/ and vectors/; the JSON files for `elmo report` are written to RESULTS.
 set -euo pipefail
 data=$1 results=$2
 model=(${3:+--model "$3"})
 examples=$(dirname "$0")/../examples
 mkdir -p "$results/neighbors" "$results/senses"
 
-# Which vectors to look senses up in is chosen where nothing is tested: on every tenth text of SemCor, with senses of the others.
+# The layer for sense lookup is chosen on held-out data: every tenth text of SemCor, with senses from the other texts.
 split=$results/semcor
 mkdir -p "$split"
 for held in 0 1; do
@@ -33,7 +33,7 @@ elmo perplexity "${3:-base}" "$data/lm/heldout-test.txt.xz" -o "$results/perplex
 elmo compare "I will buy you a present" "Live in the present , not the past" --word present "${model[@]}" \
   -o "$results/compare.json"
 
-# Table 4 with sixty sentences of our own, which docs/report.md can show in full
+# Table 4 with sixty sentences of our own, which docs/report.md can reproduce in full
 while IFS='|' read -r name word sentence; do
   elmo neighbors --corpus "$examples/senses.txt" "$sentence" --word "$word" --layers 0,2 "${model[@]}" --quiet \
     --vectors "$data/vectors/glove.6B.50d.task.txt.bz2" -o "$results/senses/$name.json"
@@ -44,8 +44,8 @@ present-gift|present|I will buy you a present .
 present-now|present|Live in the present , not the past .
 QUERIES
 
-# Neighbours of ten words with two senses, among 500,000 tokens: sentences with one of the words, at most 1,800 a word, so that
-# there are enough occurrences of the rare ones. Layer 0 does not know the context: it stands for static vectors.
+# Neighbors of ten words with two senses each, among 500,000 tokens: sentences with one of the words, at most 1,800 per word, so
+# that the rare ones occur often enough. Layer 0 is context-independent and serves as the static baseline.
 corpus=$results/ten-words.txt
 [ -e "$corpus" ] || { xz -dc "$data"/lm/train-0*.txt.xz | awk '
   BEGIN { split("play present bank bat spring light match rock season right", words); for (k in words) left[words[k]] = 1800 }

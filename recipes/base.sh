@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The model inside the package. Arguments: a folder with train-*.txt.xz and heldout-dev.txt.xz, and one for the run.
-# One pass in about four hours on two cores. The same line again goes on after an interruption.
+# Train the packaged model: that of the release before, made wider, on more text. Arguments: folder of mixed shards
+# (recipes/mix_corpus.py), held-out text, run folder, and more flags of `elmo pretrain`, such as --precision bfloat16 on a CPU
+# that has it. The same command resumes after an interruption. The run is open-ended: stop it with Ctrl-C at any time, then run
+# recipes/base_end.sh to decay the learning rate and write the model.
 set -euo pipefail
-export OMP_NUM_THREADS=1
-torchrun --nproc-per-node 2 -m elmokit pretrain --train "$1/train-0*.txt.xz" --heldout "$1/heldout-dev.txt.xz" -o "$2" \
-  --preset base --heldout-every 750 --checkpoint-every 200 --threads 1 --resume
-elmo convert "$2" "$2-half" --to native --half --overwrite
+export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
+torchrun --nproc-per-node 2 -m elmokit pretrain --train "$1/train-*.txt" --heldout "$2" -o "$3" --preset base --grow base \
+  --epochs 100 --decay none --learning-rate 0.002 --warm-up 200 --heldout-every 1000 --checkpoint-every 200 --threads 1 --resume "${@:4}"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# All six tasks without ELMo and with it, as docs/tasks.md reports them: `recipes/tasks.sh DATA RUNS [PATTERN]`.
-# DATA has ner/, sst/, nli/, qa/, srl/, coref/ and vectors/; RUNS gets a folder a run. Two runs at a time, one thread each.
-# What is complete is passed over and what was interrupted goes on, so the same line can be given again and again.
-# PATTERN, a regular expression, chooses among the names of the runs.
+# All six tasks with and without ELMo, as in docs/tasks.md. Usage: recipes/tasks.sh DATA RUNS [PATTERN]
+# DATA contains ner/, sst/, nli/, qa/, srl/, coref/ and vectors/; RUNS gets one folder per run. Two runs in parallel, one thread
+# each. Complete runs are skipped and interrupted ones resumed, so the command can be repeated.
+# PATTERN is a regular expression that selects runs by name.
 set -euo pipefail
 data=$1 runs=$2 pattern=${3:-.}
 export OMP_NUM_THREADS=1
 mkdir -p "$runs"
 
-one() {  # NAME TASK SEED FLAGS...: without ELMo, and with it; all else is the same
+one() {  # NAME TASK SEED FLAGS...: without and with ELMo, otherwise identical
   local name=$1 task=$2 seed=$3
   shift 3
   echo "$task train -o $runs/$name-baseline-$seed --no-elmo --seed $seed $*"
@@ -27,7 +27,7 @@ srl="--train $srl.train.gold_conll.xz --dev $srl.dev.gold_conll.xz --test $srl.t
 coref="$data/coref/ontogum"
 coref="--train $coref/train.conll.xz --dev $coref/dev.conll.xz --test $coref/test.conll.xz"
 
-# Epochs at most, and those without a better dev score after which a run ends: fewer than the defaults, for an evening.
+# Maximum epochs and early-stopping patience are lower than the defaults, so that all runs finish in an evening.
 {
   one coref coref 0 $coref $glove --epochs 20 --patience 8
   one snli snli 0 $snli $glove --epochs 6 --patience 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from elmokit.tasks.tags import Scheme, Span, encode
+from elmokit.tasks.shared.tags import Scheme, Span, encode
 
 PEOPLE = ("Ada Lovelace", "Grace Hopper", "Emmy Noether", "Mary Anning", "Euler")
 PLACES = ("Lyme Regis", "Basel", "Göttingen", "New Haven", "Erlangen")

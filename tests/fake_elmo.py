@@ -18,6 +18,8 @@ DIM, N_LAYERS = 4, 3
 class FakeElmo:
     """As much of Elmo as a run needs."""
 
+    tokenizer = "words"
+
     def __init__(self, *, state: str = "reset", dtype: str = "float32", fingerprint: str = "f" * 64) -> None:
         self.state, self.dtype = state, dtype
         self.config = SimpleNamespace(vector_dim=DIM, n_vectors=N_LAYERS)
@@ -26,9 +28,16 @@ class FakeElmo:
         self.calls: list[list[str]] = []
 
     def embed(
-        self, sentences: Iterable[str], *, layers: Any, tokenizer: Any, batch_size: int | None,
-        batch_tokens: int | None, threads: int | None,
-    ) -> Iterator[EmbeddedSentence]:  # fmt: skip
+        self,
+        sentences: Iterable[str],
+        *,
+        layers: Any,
+        tokenizer: Any,
+        batch_size: int | None,
+        batch_tokens: int | None,
+        threads: int | None,
+        progress: bool | None = None,
+    ) -> Iterator[EmbeddedSentence]:
         sentences = list(sentences)
         if sentences:
             self.calls.append(sentences)

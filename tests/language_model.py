@@ -25,9 +25,7 @@ class SmallModel:
     b: np.ndarray  # (V,)
     words: tuple[str, ...]
 
-    def read(
-        self, words: list[str], direction: int, state: oracle.OracleState | None = None
-    ) -> list[np.ndarray]:  # fmt: skip
+    def read(self, words: list[str], direction: int, state: oracle.OracleState | None = None) -> list[np.ndarray]:
         """The last layer's output (D,) after each word, in the order of reading: for direction 1, words reversed."""
         lstm = self.options["lstm"]
         state = oracle.OracleState() if state is None else state

@@ -51,10 +51,16 @@ def architecture(**token_embedder):
     return {
         "encoder": {"name": "elmo", "projection_dim": D, "cell_clip": 0.5, "proj_clip": 0.4, "dim": C, "n_layers": 2},
         "token_embedder": {
-            "name": "cnn", "activation": "tanh", "filters": FILTERS, "n_highway": 2, "word_dim": W, "char_dim": E,
+            "name": "cnn",
+            "activation": "tanh",
+            "filters": FILTERS,
+            "n_highway": 2,
+            "word_dim": W,
+            "char_dim": E,
             "max_characters_per_token": 9,
-        } | token_embedder,
-    }  # fmt: skip
+        }
+        | token_embedder,
+    }
 
 
 def write(folder: Path, embedder, encoder, config_path="cnn.json", files=(), legacy=True) -> Path:

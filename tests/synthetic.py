@@ -22,10 +22,10 @@ CONFIG = ModelConfig(
 
 def sentence(rng: random.Random) -> list[str]:
     """The verb follows from the noun, and the colour at the end from the first one."""
-    noun, colour = rng.choice(ANIMALS + PLANTS), rng.choice(("red", "blue", "grey"))
+    noun, color = rng.choice(ANIMALS + PLANTS), rng.choice(("red", "blue", "grey"))
     verb = "runs" if noun in ANIMALS else "grows"
     where = rng.sample(["here", "there", "now", "slowly", "again"], rng.randint(0, 4))
-    return ["the", colour, noun, verb, *where, "and", "is", colour, "."]
+    return ["the", color, noun, verb, *where, "and", "is", color, "."]
 
 
 def write(path: Path, n: int, seed: int = 0) -> Path:
@@ -50,9 +50,17 @@ def vocabulary() -> Vocabulary:
 
 def settings(train: Path, **changes: object) -> TrainingSettings:
     usual = TrainingSettings(
-        train=(str(train),), epochs=None, steps=12, batch_tokens=60, learning_rate=0.02, warm_up=3, n_samples=10,
-        heldout_every=4, checkpoint_every=4, log_every=1,
-    )  # fmt: skip
+        train=(str(train),),
+        epochs=None,
+        steps=12,
+        batch_tokens=60,
+        learning_rate=0.02,
+        warm_up=3,
+        n_samples=10,
+        heldout_every=4,
+        checkpoint_every=4,
+        log_every=1,
+    )
     return usual.changed(**changes)
 
 

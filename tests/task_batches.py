@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from elmokit.tasks.fit import FitState, fit
-from elmokit.tasks.inputs import ElmoSource, TextBatch, TextInputs, WordTable
-from elmokit.tasks.settings import FitSettings, InputSettings
-from elmokit.tasks.task import Task, TaskBatch, predict_batch
+from elmokit.tasks.runs.fit import FitState, fit
+from elmokit.tasks.shared.inputs import ElmoSource, TextBatch, TextInputs, WordTable
+from elmokit.tasks.shared.task_base import Task, TaskBatch, predict_batch
+from elmokit.tasks.shared.task_settings import FitSettings, InputSettings
 
 N_LAYERS, ELMO_DIM, WORD_DIM = 3, 6, 5
 
@@ -68,9 +68,12 @@ def overfit(task: Task[Any, Any], examples: Sequence[Any], settings: FitSettings
         return task.score(examples, predict_batch(network, made.batch(examples)))
 
     steps = fit(
-        FitState(network, settings), sizes=[task.size(example) for example in examples],
-        batch_of=lambda chosen: made.batch([examples[k] for k in chosen]), evaluate=evaluate, metric=task.metric,
-    )  # fmt: skip
+        FitState(network, settings),
+        sizes=[task.size(example) for example in examples],
+        batch_of=lambda chosen: made.batch([examples[k] for k in chosen]),
+        evaluate=evaluate,
+        metric=task.metric,
+    )
     for _ in steps:
         pass
     return evaluate()[task.metric]

@@ -55,7 +55,9 @@ def test_other_python_runs() -> None:
         exec(compile(text, "README", "exec"), {})
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tasks.md", "docs/analyses.md", "docs/pretraining.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/tagging.md", "docs/tasks.md", "docs/analyses.md", "docs/pretraining.md"]
+)
 def test_commands_exist_with_the_options_shown(page: str) -> None:
     assert check((ROOT / page).read_text(encoding="utf-8")) >= 5
 

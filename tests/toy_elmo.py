@@ -43,7 +43,12 @@ class ToyElmo:
         self.model = SimpleNamespace(fingerprint=fingerprint, files=(), format="toy")
 
     def embed(
-        self, sentences: Iterable[str | Sequence[str]], *, layers: Any = "all", tokenizer: Any = "words"
+        self,
+        sentences: Iterable[str | Sequence[str]],
+        *,
+        layers: Any = "all",
+        tokenizer: Any = "words",
+        progress: bool | None = None,
     ) -> Iterator[EmbeddedSentence]:
         for sentence in sentences:
             if isinstance(sentence, str):

@@ -24,7 +24,7 @@ class WordElmo:
     def __init__(self) -> None:
         self.config = SimpleNamespace(n_vectors=2, vector_dim=DIM)
 
-    def embed(self, sentences: Sequence[Sequence[str]]) -> Iterator[EmbeddedSentence]:
+    def embed(self, sentences: Sequence[Sequence[str]], *, progress: bool | None = None) -> Iterator[EmbeddedSentence]:
         for tokens in sentences:
             before = ["^", *tokens[:-1]] if tokens else []
             layers = np.zeros((2, len(tokens), DIM), np.float32)

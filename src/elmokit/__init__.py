@@ -2,33 +2,91 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from elmokit.embed.elmo import Elmo
+    from elmokit import pretrain
+    from elmokit.analysis.senses.similarity_map import similarity_map
+    from elmokit.embed.elmo import Elmo, load
+    from elmokit.embed.embedding import ElmoEmbedding
     from elmokit.embed.sentence import EmbeddedSentence
-    from elmokit.nn.elmo import ElmoEmbedding
     from elmokit.nn.scalar_mix import ScalarMix
-    from elmokit.tasks.model import TaskModel
+    from elmokit.tasks.runs.task_model import TaskModel
+    from elmokit.tasks.text_tagger import TextTagger, load_tagger
 
 __version__ = "0.3.0"
-__all__ = ["Elmo", "ElmoEmbedding", "EmbeddedSentence", "ScalarMix", "TaskModel", "__version__"]
+__all__ = [
+    "Elmo",
+    "ElmoEmbedding",
+    "EmbeddedSentence",
+    "ScalarMix",
+    "TaskModel",
+    "TextTagger",
+    "__version__",
+    "load",
+    "load_tagger",
+    "pretrain",
+    "similarity_map",
+]
 
 _HOMES = {
     "Elmo": "elmokit.embed.elmo",
     "EmbeddedSentence": "elmokit.embed.sentence",
-    "ElmoEmbedding": "elmokit.nn.elmo",
+    "ElmoEmbedding": "elmokit.embed.embedding",
     "ScalarMix": "elmokit.nn.scalar_mix",
-    "TaskModel": "elmokit.tasks.model",
+    "TaskModel": "elmokit.tasks.runs.task_model",
+    "TextTagger": "elmokit.tasks.text_tagger",
+    "load": "elmokit.embed.elmo",
+    "load_tagger": "elmokit.tasks.text_tagger",
+    "similarity_map": "elmokit.analysis.senses.similarity_map",
 }
+
+
+def _choose_wait_policy() -> None:
+    """Choose how OpenMP threads wait for each other, unless the user has chosen or torch is loaded already.
+
+    By default they spin for milliseconds. That is as fast as can be on an idle machine, and a disaster on a busy one,
+    where they take the cores from each other. A brief spin costs an idle machine nothing that can be measured; where
+    every core has work already, threads sleep at once (benchmarks/threads.py, docs/results/threads.json).
+    OpenMP reads these variables once, when torch is loaded; child processes inherit them.
+    """
+    own = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
+    if "torch" in sys.modules or any(name in os.environ for name in own):
+        return
+    if _is_busy():
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    else:
+        os.environ["GOMP_SPINCOUNT"] = "10000"  # libgomp, which torch uses on Linux; other libraries ignore it
+
+
+def _is_busy() -> bool:
+    """Whether other programs want all cores: three looks, so that a moment does not count. False if unknown."""
+    for look in range(3):
+        time.sleep(0.003 if look else 0)
+        try:
+            with open("/proc/loadavg", encoding="ascii") as file:
+                others = int(file.read().split()[3].split("/")[0]) - 1
+        except (OSError, ValueError, IndexError):
+            return False
+        if others < (os.cpu_count() or 1):
+            return False
+    return True
+
+
+_choose_wait_policy()
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: torch takes a second, and `elmo --help` should not wait for it."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'elmokit' has no attribute {name!r}; it has {', '.join(__all__)}")
     from importlib import import_module
 
+    if name == "pretrain":  # a package, whose function `pretrain` trains a model
+        return import_module("elmokit.pretrain")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'elmokit' has no attribute {name!r}; it has {', '.join(__all__)}")
     return getattr(import_module(_HOMES[name]), name)
 
 

@@ -1,32 +1,36 @@
-"""The shape of a model: frozen dataclasses, read from and written to the published `options.json`."""
+"""Model configuration: frozen dataclasses, read from and written to the published `options.json`."""
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
-from elmokit.errors import ConfigError
+from elmokit.disk.json_file import parse_json
+from elmokit.errors import ConfigError, FormatError
 
 State = Literal["reset", "warm", "carry"]
 Activation = Literal["relu", "tanh"]
 Alphabet = Literal["bytes", "code points"]
 
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-N_BYTE_IDS = 262  # 256 bytes, five marks, and 0 for padded tokens
-MAX_CHARACTERS = 4096  # ids per token at the most: no weight tells their number, and memory for them must be there
+_TOKENIZER = re.compile(
+    r"words|han|spaces|spacy:[a-z]{2,3}"
+)  # of a file that may be anybody's: no other name is looked up
+N_BYTE_IDS = 262  # 256 bytes, five special ids, and 0 for padding tokens
+MAX_CHARACTERS = 4096  # maximum ids per token: bounds memory, because no weight shape limits this number
 
 
 @dataclass(frozen=True)
 class CharCnnConfig:
-    """The character side of the token encoder: embed, convolve, max-pool, highway."""
+    """Character CNN of the token encoder: embedding, convolutions, max-pooling, highway layers."""
 
     embedding_dim: int = 16  # size of a character vector
     filters: tuple[tuple[int, int], ...] = PUBLISHED_FILTERS  # (width, count) of each convolution
     n_highway: int = 2  # highway layers after the pooling
     activation: Activation = "relu"  # after the pooling; highways always use relu
-    max_characters: int = 50  # ids per token, word marks included
+    max_characters: int = 50  # ids per token, word boundaries included
     alphabet: Alphabet = "bytes"  # UTF-8 bytes (published) or code points (ELMoForManyLangs)
     n_characters: int = N_BYTE_IDS  # rows of the character table
 
@@ -60,13 +64,13 @@ class CharCnnConfig:
 
 @dataclass(frozen=True)
 class LstmConfig:
-    """Both directions' stacks of LSTMs with projection."""
+    """Stacks of LSTM layers with projection, one per direction."""
 
     dim: int = 4096  # cells, C
     projection_dim: int = 512  # size of a token vector and of an LSTM output, D
     n_layers: int = 2  # LSTM layers per direction, L
-    cell_clip: float | None = 3.0  # |c| is cut to this; None is off
-    proj_clip: float | None = 3.0  # the projected output is cut to this; None is off
+    cell_clip: float | None = 3.0  # clip |c| to this; None is off
+    proj_clip: float | None = 3.0  # clip the projected output to this; None is off
     skip_connections: bool = True  # add a layer's input to its output, from the second layer on
 
     def __post_init__(self) -> None:
@@ -89,16 +93,23 @@ class LstmConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """A whole biLM. Words enter through characters, through a word table, or through both."""
+    """Configuration of a biLM. Its input is characters, a word table, or both."""
 
     lstm: LstmConfig = field(default_factory=LstmConfig)
     char_cnn: CharCnnConfig | None = field(default_factory=CharCnnConfig)
     n_words: int = 0  # rows of the word table; 0 is none
     word_dim: int = 0  # columns of the word table
-    state: State = "warm"  # what a sentence starts from, unless the user says otherwise
-    extra: Mapping[str, Any] = field(default_factory=dict)  # top-level options that are not ours, kept as they were
+    state: State = "warm"  # default state policy: the initial state of a sentence
+    tokenizer: str | None = None  # tokenizer of raw text: words, han, spaces, spacy:xx; None if the options name none
+    extra: Mapping[str, Any] = field(default_factory=dict)  # other top-level options, preserved
 
     def __post_init__(self) -> None:
+        _require(
+            self.tokenizer is None or (isinstance(self.tokenizer, str) and bool(_TOKENIZER.fullmatch(self.tokenizer))),
+            "elmokit.tokenizer",
+            "words, han, spaces or spacy: with a language code",
+            self.tokenizer,
+        )
         _require(
             self.char_cnn is not None or self.n_words > 0, "char_cnn", "present, unless there is a word table", None
         )
@@ -120,7 +131,7 @@ class ModelConfig:
 
     @property
     def n_vectors(self) -> int:
-        """Layers that a token has: L + 1."""
+        """Layers per token: L + 1."""
         return self.lstm.n_layers + 1
 
     @property
@@ -135,6 +146,8 @@ class ModelConfig:
         lstm["use_skip_connections"] = lstm.pop("skip_connections")
         options["lstm"] = lstm
         ours: dict[str, Any] = {"state": self.state}
+        if self.tokenizer is not None:
+            ours["tokenizer"] = self.tokenizer
         if self.char_cnn is not None:
             options["char_cnn"] = {
                 "embedding": {"dim": self.char_cnn.embedding_dim},
@@ -169,7 +182,7 @@ class ModelConfig:
                 activation=section.get("activation", "relu"),
                 max_characters=_integer(section, "char_cnn", "max_characters_per_token", 50),
                 alphabet=alphabet,
-                # 261 and 262 only tell a training from an inference file: the byte table is the same
+                # 261 and 262 only distinguish training from inference files: the byte table is the same
                 n_characters=N_BYTE_IDS if alphabet == "bytes" else _integer(section, "char_cnn", "n_characters", None),
             )
         words = n_words or _integer(ours, "elmokit", "n_words", 0)
@@ -186,6 +199,7 @@ class ModelConfig:
             n_words=words,
             word_dim=_integer(ours, "elmokit", "word_dim", projection_dim) if words else 0,
             state=ours.get("state", "warm"),
+            tokenizer=ours.get("tokenizer"),
             extra={key: value for key, value in options.items() if key not in ("lstm", "char_cnn", "elmokit")},
         )
 
@@ -193,9 +207,9 @@ class ModelConfig:
     def from_json(cls, text: str | bytes, *, n_words: int = 0) -> ModelConfig:
         """Read the text of an `options.json`."""
         try:
-            options = json.loads(text)
-        except (ValueError, RecursionError) as error:  # also undecodable bytes
-            raise ConfigError(f"options: expected JSON, found {str(text[:20])!r}... ({error})") from None
+            options = parse_json(text, "options")
+        except FormatError as error:
+            raise ConfigError(f"{error} in {str(text[:20])!r}") from None
         return cls.from_options(options, n_words=n_words)
 
 
@@ -219,7 +233,7 @@ def _integer(section: Mapping[str, Any], path: str, name: str, default: int | No
 
 
 def _is_whole(value: Any) -> bool:
-    """An integer, also one that was written as 3.0, of a size that something can have."""
+    """Whether a value is an integer of plausible size, also if written as 3.0."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return number and abs(value) < 2**53 and value == int(value)
 

@@ -1,24 +1,64 @@
-"""Every error that elmokit raises on purpose: one line that says what was expected, what was found, and the fix."""
+"""Exceptions of elmokit. Messages are one line: what was expected, what was found, what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+QUOTED = 60  # characters of a bad value that a message shows
+_MESSAGE = 700  # maximum length of a message: the start names the place, the end the fix
+_LONG_QUOTE = re.compile(rf"(?<!\w)('[^']{{{QUOTED + 1},}}'|\"[^\"]{{{QUOTED + 1},}}\")")
+_LONG_WORD = re.compile(r"\S{300,}")  # no name of a file is as long
+_LONG_LIST = re.compile(rf"\[[^\[\]]{{{4 * QUOTED},}}\]")
+
+
+def one_line(message: str) -> str:
+    """Message without line breaks and control characters, with quoted values truncated to QUOTED characters."""
+    message = "".join(c if c.isprintable() or "\ud800" <= c <= "\udfff" else " " for c in message[: 2**20])
+    message = _LONG_QUOTE.sub(lambda match: f"{match[0][: QUOTED - 1]}...{match[0][-1]}", message)
+    message = _LONG_LIST.sub(lambda match: f"{match[0][:QUOTED]}...]", message)
+    message = _LONG_WORD.sub(lambda match: f"{match[0][:QUOTED]}...", message)
+    if len(message) > _MESSAGE:
+        message = f"{message[: _MESSAGE // 2]}...{message[-_MESSAGE // 2 :]}"
+    return message.strip()
+
+
+def first_line(error: BaseException) -> str:
+    """Message of an exception of a library, truncated to one short line."""
+    text = str(getattr(error, "strerror", None) or error).strip()
+    return one_line(text.splitlines()[0])[:200] if text else type(error).__name__
+
+
+class Terminated(KeyboardInterrupt):
+    """The process received SIGTERM; handled like Ctrl-C."""
 
 
 class ElmoError(Exception):
     """Base of all elmokit errors; the command line prints it as one line and exits with code 2."""
 
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(one_line(arg) if isinstance(arg, str) else arg for arg in args))
+
 
 class ConfigError(ElmoError, ValueError):
-    """An option has a value that cannot work."""
+    """An option has an invalid value."""
 
 
 class FormatError(ElmoError, ValueError):
-    """A model or data file is not what it should be: truncated, of another format, or of other shapes."""
+    """A model or data file is truncated, damaged, of an unknown format, or has unexpected shapes."""
 
 
 class InputError(ElmoError, ValueError):
-    """The text to work on cannot be read or used."""
+    """The input text cannot be read or used."""
 
 
 class OutputError(ElmoError, OSError):
-    """The result cannot be written: it exists, the disk is full, or another process is writing it."""
+    """The output cannot be written: it exists, the disk is full, or another process is writing it."""
+
+
+class ForkError(ElmoError, RuntimeError):
+    """The process was forked from a multi-threaded parent, whose threads do not exist in the child."""
 
 
 class MissingExtraError(ElmoError, ImportError):
@@ -26,3 +66,20 @@ class MissingExtraError(ElmoError, ImportError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional dependency: pip install 'elmokit[{extra}]'")
+
+
+@contextmanager
+def naming_arguments() -> Iterator[None]:
+    """Let the errors of code that a command shares with Python name arguments: `batch_tokens`, not `--batch-tokens`."""
+    try:
+        yield
+    except ElmoError as error:
+        error.args = tuple(_FLAG.sub(_argument, part) if isinstance(part, str) else part for part in error.args)
+        raise
+
+
+def _argument(flag: re.Match[str]) -> str:
+    return flag[1].replace("-", "_")
+
+
+_FLAG = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")

@@ -55,10 +55,14 @@ def test_there_and_back(source, tmp_path):
     assert output.startswith(f"{tmp_path / 'native'}: bilm hdf5 to native, 4,") and output.count("\n") == 1
     elmo("convert", tmp_path / "native", tmp_path / "hdf5", "--to", "hdf5")
     assert sorted(path.name for path in (tmp_path / "hdf5").iterdir()) == [
-        "README.md", "options.json", "softmax_weights.hdf5", "vocabulary.txt", "weights.hdf5",
-    ]  # fmt: skip
+        "README.md",
+        "options.json",
+        "softmax_weights.hdf5",
+        "vocabulary.txt",
+        "weights.hdf5",
+    ]
     first, last = weights.load(source), weights.load(tmp_path / "hdf5")
-    assert (first.fingerprint, first.vocabulary, first.licence) == (last.fingerprint, last.vocabulary, last.licence)
+    assert (first.fingerprint, first.vocabulary, first.license) == (last.fingerprint, last.vocabulary, last.license)
     assert (last.softmax().weight == first.softmax().weight).all()
 
 
@@ -90,7 +94,7 @@ def test_to_many_langs(source, tmp_path):
     elmo("convert", folder, tmp_path / "native")
     elmo("convert", tmp_path / "native", tmp_path / "back", "--to", "efml")
     first, last = weights.load(folder), weights.load(tmp_path / "back")
-    assert last.format == "ELMoForManyLangs" and last.licence == "mit"
+    assert last.format == "ELMoForManyLangs" and last.license == "mit"
     assert (first.fingerprint, first.vocabulary, first.alphabet) == (last.fingerprint, last.vocabulary, last.alphabet)
     for to, reason in (("hdf5", "has no HDF5 form"), ("allennlp", "found a ELMoForManyLangs one that differs")):
         with pytest.raises(OutputError, match=reason):
@@ -118,7 +122,7 @@ def test_a_softmax_in_tiers_stays_native(source, tmp_path):
     model = weights.load(source)
     model.read_softmax = lambda: AdaptiveHead(n_words=3, dim=6)
     weights.save(model, tmp_path / "tiers")
-    with pytest.raises(OutputError, match="a softmax in tiers has no HDF5 form"):
+    with pytest.raises(OutputError, match="an adaptive softmax has no HDF5 form"):
         elmo("convert", tmp_path / "tiers", tmp_path / "no", "--to", "hdf5")
     elmo("convert", tmp_path / "tiers", tmp_path / "bare", "--to", "hdf5", "--no-softmax")
     assert not weights.load(tmp_path / "bare").has_softmax

@@ -164,7 +164,8 @@ def test_parquet_and_npz_hold_the_same(model: str) -> None:
     embed(model, "in.txt", "-o", "sentences.bin", "--format", "parquet", "--rows", "sentences", "--layers", "2")
     expected = arrays("a.h5")
     with np.load("a.npz", allow_pickle=False) as file:
-        assert len(file.files) == len(LINES)
+        assert len(file.files) == 2 * len(LINES)
+        assert [json.loads(file[f"{k}.json"])["tokens"] for k in range(len(LINES))] == [line.split() for line in LINES]
         for k, array in enumerate(expected):
             np.testing.assert_array_equal(file[str(k)], array)
     table = pq.read_table("a.parquet")
@@ -208,6 +209,49 @@ def test_raw_text(model: str) -> None:
     assert len(pq.read_table("b.parquet")) == 3
 
 
+def test_raw_text_gets_the_tokenizer_of_the_model_and_tokenized_text_none(model: str) -> None:
+    def tokens(content: str, *options: str) -> list[str]:
+        Path("some.txt").write_text(content, "utf-8")
+        embed(model, "some.txt", "-o", "a.parquet", "--layers", "top", "--overwrite", *options)
+        found: list[str] = pq.read_table("a.parquet")["token"].to_pylist()
+        return found
+
+    raw = '"I can\'t," he said. (Really?)\n'
+    assert tokens(raw) == ['"', "I", "ca", "n't", ",", '"', "he", "said", ".", "(", "Really", "?", ")"]
+    assert tokens(raw, "--tokenizer", "spaces") == raw.split()
+    already = "He can not have said cannot or a/b , Mr. X , in the U.S. .\n"
+    assert tokens(already) == already.split()
+    assert tokens(already, "--tokenizer", "words") != already.split()
+
+
+def test_attached_punctuation_is_warned_of(model: str) -> None:
+    Path("raw.txt").write_text("One, two, three. Four!\n")
+    result = embed(model, "raw.txt", "-o", "a.h5", "--tokenizer", "spaces", "--quiet")
+    assert result.stderr.startswith("elmo: warning: 100% of the tokens have punctuation attached, as 'One,'")
+    assert embed(model, "raw.txt", "-o", "b.h5", "--quiet").stderr == ""
+    Path("zh.txt").write_text("我喜欢吃苹果\n", "utf-8")
+    assert "han (Chinese)" in embed(model, "zh.txt", "-o", "c.h5").stderr
+
+
+def test_lines_of_split_sentences_and_pooled_texts(model: str) -> None:
+    Path("raw.txt").write_text("One. Two.\n\nThree.\n")
+    embed(model, "raw.txt", "-o", "a.h5", "--split-sentences")
+    with h5py.File("a.h5") as file:
+        assert [json.loads(file[str(k)].attrs["line"]) for k in range(3)] == [1, 1, 3]
+        assert json.loads(file["2"].attrs["tokens"]) == ["Three", "."]
+    embed(model, "raw.txt", "-o", "a.npz", "--split-sentences", "--pool", "mean")
+    with np.load("a.npz") as file:
+        assert file["vectors"].shape[0] == 3 and json.loads(file["texts.json"]) == ["One.", "Two.", "Three."]
+
+
+def test_resuming_a_complete_file_says_so(model: str) -> None:
+    embed(model, "in.txt", "-o", "a.h5")
+    before = Path("a.h5").read_bytes()
+    result = embed(model, "in.txt", "-o", "a.h5", "--resume")
+    assert result.stderr == "a.h5: is complete, nothing to resume; use --overwrite to make it again\n"
+    assert Path("a.h5").read_bytes() == before and not Path("a.h5.part").exists()
+
+
 def test_an_empty_input_gives_an_empty_file_and_a_warning(model: str) -> None:
     Path("empty.txt").touch()
     for name in ("a.h5", "a.npz", "a.parquet"):
@@ -216,6 +260,38 @@ def test_an_empty_input_gives_an_empty_file_and_a_warning(model: str) -> None:
     assert arrays("a.h5") == []
     assert np.load("a.npz").files == []
     assert len(pq.read_table("a.parquet")) == 0
+
+
+def test_sentences_as_keys(model: str, text: Path) -> None:
+    text.write_text("a b .\n c / d\nc\n", "utf-8")
+    embed(model, "in.txt", "-o", "numbers.h5")
+    embed(model, "in.txt", "-o", "out.h5", "--use-sentence-keys", *SMALL)
+    with h5py.File("out.h5") as found, h5py.File("numbers.h5") as numbers:
+        assert sorted(found) == ["a b .", "c", "c "]  # a slash makes a group, as in the old command
+        for key, number in (("a b .", "0"), ("c / d", "1"), ("c", "2")):
+            np.testing.assert_array_equal(found[key], numbers[number])
+    assert "HDF5 file to write, found npz" in fails(model, "in.txt", "-o", "out.npz", "--use-sentence-keys")
+    for lines, place in (
+        ("a\nb\n a\n", 3),
+        ("a\n\n", 2),
+        ("a/b\na\n", 2),
+        ("a\na/b\n", 2),
+        ("a/b\na//b\n", 2),
+        (".\n", 1),
+    ):
+        for name, input in (("in.txt", None), ("-", lines)):
+            text.write_text(lines, "utf-8")
+            told = fails(model, name, "-o", "again.h5", "--use-sentence-keys", "--overwrite", input=input)
+            assert f"line {place}: " in told and "leave out --use-sentence-keys" in told
+    assert not Path("again.h5").exists()
+
+
+def test_blank_lines_are_refused_on_demand(model: str) -> None:
+    told = fails(model, "in.txt", "-o", "out.h5", "--blank-lines", "error")
+    assert "line 2: expected words, found a blank line" in told
+    assert not Path("out.h5").exists() and not Path("out.h5.part").exists()  # found before anything is computed
+    embed(model, "in.txt", "-o", "out.h5", "--blank-lines", "keep")
+    assert arrays("out.h5")[1].shape == (3, 0, 12)
 
 
 def test_forgotten_sentences_and_silence(model: str) -> None:
@@ -239,12 +315,12 @@ def test_forgotten_sentences_and_silence(model: str) -> None:
         (["in.txt", "-o", "a.h5", "--mix", "1,x,2"], "--mix: expected numbers, as 0.2,0.3,0.5, found '1,x,2'"),
         (["in.txt", "-o", "a.txt"], "a.txt: expected a name that ends in .h5, .hdf5, .parquet, .npz; or say --format"),
         (["in.txt", "-o", "no/a.h5"], "create it"),
-        (["in.txt", "-o", "a.h5", "--tokenizer", "letters"], "expected words, spaces, spacy:"),
+        (["in.txt", "-o", "a.h5", "--tokenizer", "letters"], "expected words, han, spaces, spacy:"),
         (["in.txt", "-o", "a.parquet", "--pool", "max", "--rows", "tokens"], "--rows: expected sentences"),
         (["in.txt", "-o", "a.h5", "--device", "abacus"], "device: expected"),
         (["in.txt", "-o", "a.h5", "--layers", "top", "--mix", "1,2,3"], "--mix: stands for --layers, found both"),
         (["in.txt", "-o", "a.npz", "--rows", "tokens"], "--rows: expected a Parquet file to write, found npz"),
-        (["in.txt", "-o", "a.npz", "--forget-sentences"], "--forget-sentences: expected an HDF5 file"),
+        (["in.txt", "-o", "a.parquet", "--forget-sentences"], "--forget-sentences: expected an HDF5 or npz file"),
         (["in.txt", "-o", "a.h5", "--no-punctuation"], "--no-punctuation: expected --pool, found none"),
         (["in.txt", "-o", "in.txt", "--format", "npz", "--overwrite"], "in.txt: is the text itself"),
     ],
@@ -269,7 +345,7 @@ def test_a_full_memory_is_one_line(model: str, monkeypatch: pytest.MonkeyPatch) 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
 
-    monkeypatch.setattr("elmokit.embed.run.embed_files", fail)
+    monkeypatch.setattr("elmokit.embed.embed_files.embed_files", fail)
     assert "out of memory; try" in fails(model, "in.txt", "-o", "a.h5")
 
 
@@ -319,7 +395,7 @@ def test_resume_with_other_flags_names_them(model: str) -> None:
     assert "line 3" in fails(model, *arguments)
     assert "use --resume, or --overwrite" in fails(model, *arguments)
     message = fails(model, *arguments, "--resume", "--layers", "top", "--tokenizer", "words")
-    assert "the unfinished run had --layers all (now top), --tokenizer spaces (now words)" in message
+    assert "the unfinished run had --layers all (now top), --tokenizer automatic (words) (now words)" in message
     # what was read stays as it was, so this may change
     result = embed(model, *arguments, "--resume", "--encoding-errors", "replace")
     assert "3 sentences (2 resumed)" in result.stderr
@@ -361,7 +437,7 @@ def test_interrupted_says_how_to_go_on(model: str, number: int, code: int) -> No
 
 def test_help_is_quick_and_names_every_option() -> None:
     code = (
-        "import sys; from elmokit.cli import main; sys.argv[1:] = ['--help']\n"
+        "import sys; from elmokit.__main__ import main; sys.argv[1:] = ['--help']\n"
         "try: main()\n"
         "except SystemExit: print(sorted({name.split('.')[0] for name in sys.modules}"
         " & {'torch', 'numpy', 'h5py', 'pyarrow', 'rich', 'spacy', 'nltk'}))"
@@ -372,10 +448,29 @@ def test_help_is_quick_and_names_every_option() -> None:
     assert all(name in output for name in ("embed", "convert", "info"))
     text = elmo("embed", "--help").output
     for option in (
-        "-o", "--output", "--model", "--state", "--batch-size", "--tokenizer", "--layers", "--format", "--dtype",
-        "--resume", "--overwrite", "--mix", "--pool", "--no-punctuation", "--rows", "--encoding-errors", "--threads",
-        "--device", "--batch-tokens", "--split-sentences", "--forget-sentences", "--quiet",
-    ):  # fmt: skip
+        "-o",
+        "--output",
+        "--model",
+        "--state",
+        "--batch-size",
+        "--tokenizer",
+        "--layers",
+        "--format",
+        "--dtype",
+        "--resume",
+        "--overwrite",
+        "--mix",
+        "--pool",
+        "--no-punctuation",
+        "--rows",
+        "--encoding-errors",
+        "--threads",
+        "--device",
+        "--batch-tokens",
+        "--split-sentences",
+        "--forget-sentences",
+        "--quiet",
+    ):
         assert option in text
     assert "elmo embed sentences.txt -o vectors.h5" in text
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from elmokit.analysis.results import read_results
+from elmokit.analysis.shared.results import read_results
 from elmokit.cli import app
 from elmokit.embed.elmo import Elmo
 
@@ -70,7 +70,7 @@ def test_the_same_word_in_all_layers_with_results(model: str) -> None:
     assert shown.count("**play**") == 1 + 4 * 2
 
 
-def test_static_neighbours_stand_beside(model: str) -> None:
+def test_static_neighbors_stand_beside(model: str) -> None:
     Path("glove.txt").write_text("play 1 0\ngame 0.9 0.1\ncat 0 1\n")
     shown = run(
         "neighbors", "--corpus", "corpus.txt", "--model", model, SENTENCE, "--word", "play", "--vectors", "glove.txt"
@@ -112,7 +112,8 @@ def test_compare_against_numpy(model: str) -> None:
     with_static = run("compare", first, second, "--word", "present", "--word", "Live", "--vectors", "glove.txt")
     assert with_static.splitlines()[-1] == "static    0.707"
     assert "expected a picture's name" in fails("compare", "a b", "b c", "--word", "b", "-o", "map.doc")
-    one_layer = ["compare", "a b", "b c", "--word", "b", "-o", "map.png", "--layer", "2-1"]
+    assert "map.png: exists already; use --overwrite" in fails("compare", first, second, "--word", "b", "-o", "map.png")
+    one_layer = ["compare", "a b", "b c", "--word", "b", "-o", "map.png", "--overwrite", "--layer", "2-1"]
     assert "--layer: expected average, top or the number of one layer" in fails(*one_layer)
 
 
@@ -130,7 +131,7 @@ def test_half_a_character_is_shown_as_its_code(model: str) -> None:
 
 def test_static_vectors_are_read_before_the_corpus(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault in them should not cost the hours that a large corpus takes."""
-    monkeypatch.setattr("elmokit.analysis.neighbours.scan", lambda *_, **__: pytest.fail("too late"))
+    monkeypatch.setattr("elmokit.analysis.search.neighbors.scan", lambda *_, **__: pytest.fail("too late"))
     Path("v.txt").write_text("cat 1 2\n")
     query = ["neighbors", "--corpus", "corpus.txt", "--model", model, SENTENCE, "--word", "play"]
     assert "v.txt: expected a word that has a vector, found 'play'" in fails(*query, "--vectors", "v.txt")
@@ -164,4 +165,4 @@ def test_static_commands() -> None:
     assert len(near) == 2 and near[0].split()[1] in {"the", "queen", "and", "man"}
     found = json.loads(run("static", "analogy", "v.txt", "king", "man", "queen", "--json"))
     assert {one["word"] for one in found} == {"the", "and"}
-    assert "words like it: king" in fails("static", "neighbors", "v.txt", "kings")
+    assert "similar words: king" in fails("static", "neighbors", "v.txt", "kings")

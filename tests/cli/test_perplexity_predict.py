@@ -14,12 +14,12 @@ import typer
 from typer.testing import CliRunner
 
 from elmokit import weights
-from elmokit.analysis.results import read_results
+from elmokit.analysis.shared.results import read_results
 from elmokit.cli import progress
 from elmokit.cli.perplexity import perplexity
 from elmokit.cli.predict import predict
 from elmokit.embed.predict import predict_next
-from elmokit.embed.words import WordReader
+from elmokit.embed.word_reader import WordReader
 from elmokit.errors import ConfigError, InputError
 from elmokit.pretrain.perplexity import perplexity as measure
 
@@ -48,9 +48,14 @@ def test_perplexity(folder: Path, tmp_path: Path) -> None:
     expected = measure(weights.load(folder), LINES)
     facts = json.loads(elmo("perplexity", folder, tmp_path / "a.txt", tmp_path / "b.txt.gz", "--json"))
     assert facts == {
-        "forward": expected.forward, "backward": expected.backward, "mean": expected.mean,
-        "geometric_mean": expected.geometric_mean, "tokens": 15, "sentences": 3, "out_of_vocabulary": 1 / 12,
-    }  # fmt: skip
+        "forward": expected.forward,
+        "backward": expected.backward,
+        "mean": expected.mean,
+        "geometric_mean": expected.geometric_mean,
+        "tokens": 15,
+        "sentences": 3,
+        "out_of_vocabulary": 1 / 12,
+    }
     files = [tmp_path / "a.txt", tmp_path / "b.txt.gz"]
     lines = elmo("perplexity", folder, *files, "-o", tmp_path / "results.json").splitlines()
     results = read_results(tmp_path / "results.json")
@@ -76,27 +81,27 @@ def test_device_and_threads(folder: Path, tmp_path: Path) -> None:
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
-    with pytest.raises(ConfigError, match="--device: expected cpu, cuda, cuda:1 or mps, found 'abacus'"):
+    with pytest.raises(ConfigError, match="device: expected cpu, cuda, cuda:1 or mps, found 'abacus'"):
         elmo("perplexity", folder, tmp_path / "a.txt", "--device", "abacus")
 
 
 def test_progress_is_a_share_of_the_text(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens per second and the time left; never more than is done, though sentences wait for their batch."""
+    """Never more than is done, though sentences wait for their batch; a speed as soon as it means something."""
     monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
     (tmp_path / "a.txt").write_text("".join(f"{line}\n" for line in LINES * 4000))
     lines = elmo("perplexity", folder, tmp_path / "a.txt", "--json").split("{")[0].splitlines()
-    pattern = re.compile(r"(\d+)%, ([\d,]+) sentences, [\d,]+ tokens/s(, \d+:\d\d:\d\d left)?")
+    pattern = re.compile(r"(\d+)%, ([\d,]+) sentences(, [\d,]+ tokens/s)?(, \d+:\d\d:\d\d left)?")
     found = [match for line in lines if (match := pattern.fullmatch(line))]
     assert len(found) == len(lines) > 5
     for match in found:
         assert int(match[1]) == pytest.approx(int(match[2].replace(",", "")) / 120, abs=2)
-    assert found[len(found) // 2][3] and found[-1][1] == "100"
+    assert found[-1][1] == "100"
     assert "tokens/s" not in elmo("perplexity", folder, tmp_path / "a.txt", "--json", "--quiet")
 
 
 def test_perplexity_of_nothing(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n")
-    with pytest.raises(InputError, match="expected one sentence or more"):
+    with pytest.raises(InputError, match="expected at least one sentence"):
         elmo("perplexity", folder, tmp_path / "a.txt")
 
 

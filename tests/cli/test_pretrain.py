@@ -22,8 +22,9 @@ import elmokit
 from elmokit import weights
 from elmokit.cli import app, training
 from elmokit.pretrain.perplexity import perplexity
-from elmokit.pretrain.settings import TrainingSettings, flag
+from elmokit.pretrain.settings import TrainingSettings
 from elmokit.text.lines import read_lines
+from elmokit.training.settings_fields import flag
 
 ENVIRONMENT = {
     **os.environ, "PYTHONPATH": str(Path(elmokit.__file__).parents[1].resolve()), "OMP_NUM_THREADS": "1",
@@ -93,6 +94,12 @@ def test_tiny_beats_a_unigram_model_in_under_a_minute() -> None:
     assert re.search(r"step 100: held-out perplexity .* the best\n  .+ \.\.\. \S+, ", result.stderr)
 
 
+def test_a_run_too_short_to_learn_is_warned_of() -> None:
+    result = elmo("pretrain", "--train", "train.txt", "-o", "run", "--preset", "tiny", "--epochs", "0.1", "--quiet")
+    assert result.exit_code == 0
+    assert re.fullmatch(r"elmo: warning: the run has about \d+ steps, too few to learn from; .*\n", result.stderr)
+
+
 def test_quiet_says_nothing() -> None:
     result = elmo("pretrain", "--train", "train.txt", "-o", "run", "--preset", "tiny", "--steps", "2", "--quiet")
     assert result.exit_code == 0 and result.output == ""
@@ -154,7 +161,7 @@ def test_terminated_it_makes_a_checkpoint_first() -> None:
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate()
     assert process.returncode == 143
-    found = re.search(r"elmo: stopped after step (\d+); go on with --resume\n$", errors)
+    found = re.search(r"elmo: stopped after step (\d+); continue with --resume\n$", errors)
     assert found
     assert Path("run", "checkpoints", f"step-{int(found[1]):09d}.safetensors").exists()
     again = start("-o", "run", "--resume")
@@ -220,7 +227,7 @@ def test_batches_may_grow_and_no_sentence_is_lost_or_read_twice() -> None:
 
     assert abs(tokens("grown", "--batch-tokens", "120") - tokens("whole")) <= 120  # but for a part of one batch
     card = Path("grown", "README.md").read_text()
-    assert "| changed on the way | from step 6: --epochs 1.0, --batch-tokens 120 |" in card
+    assert "| changed during the run | from step 6: --epochs 1.0, --batch-tokens 120 |" in card
 
 
 # ---- what goes wrong
@@ -254,7 +261,7 @@ def test_a_heldout_text_that_overlaps() -> None:
 
 def test_a_run_in_the_way() -> None:
     pretrain("-o", "run", "--steps", "2")
-    assert "go on with --resume, or replace it with --overwrite" in fails("--train", "train.txt", "-o", "run")
+    assert "continue it with --resume, or replace it with --overwrite" in fails("--train", "train.txt", "-o", "run")
     for command in (["pretrain"], ["finetune", "base"]):  # nothing is lost to a slip of the pen
         before = model_files("run")
         result = elmo(*command, "--train", "trian.txt", "-o", "run", "--overwrite")
@@ -264,9 +271,11 @@ def test_a_run_in_the_way() -> None:
     Path("bytes.txt").write_bytes(b"a b\xff\n")
     train, heldout = ["--train", "train.txt"], ["--heldout", "dev.txt"]
     for wrong in (
-        [*train, *heldout, "--vocabulary", "absent.txt"], [*train, "--heldout", "bytes.txt"],
-        ["--train", "blank.txt", *heldout], ["--train", "bytes.txt", *heldout],
-    ):  # fmt: skip
+        [*train, *heldout, "--vocabulary", "absent.txt"],
+        [*train, "--heldout", "bytes.txt"],
+        ["--train", "blank.txt", *heldout],
+        ["--train", "bytes.txt", *heldout],
+    ):
         result = elmo("finetune", "base", *wrong, "-o", "run", "--overwrite")
         assert result.exit_code == 2 and result.stderr.splitlines()[-1].startswith("elmo: "), result.output
         assert model_files("run") == before and Path("run", "checkpoints").exists()
@@ -298,11 +307,9 @@ def test_nothing_is_left_of_a_run_that_could_not_begin() -> None:
 
 
 def test_flags_are_checked() -> None:
-    assert "--dropout: expected 0 to less than 1, found 1.5" in fails(
-        "--train", "train.txt", "-o", "r", "--dropout", "1.5"
-    )
+    assert "--dropout: expected less than 1, found 1.5" in fails("--train", "train.txt", "-o", "r", "--dropout", "1.5")
     assert "--epochs and --steps" in fails("--train", "train.txt", "-o", "r", "--steps", "3", "--epochs", "2")
-    assert "--device: expected" in fails("--train", "train.txt", "-o", "r", "--device", "abacus")
+    assert "device: expected" in fails("--train", "train.txt", "-o", "r", "--device", "abacus")
 
 
 @pytest.mark.parametrize("command", ["pretrain", "finetune"])
@@ -314,9 +321,20 @@ def test_every_setting_is_a_flag(command: str) -> None:
     assert [name for name in names if f"{flag(name)} " not in shown] == []
     for other in ("--tokenize", "--resume", "--overwrite", "--device", "--threads", "--quiet", "--output"):
         assert f"{other} " in shown.replace(",", " ")
-    assert training.FLAGS.keys() - {"tokenize"} == {field.name for field in fields(TrainingSettings)} - {
-        "frozen", "preset", "options",
-    }  # fmt: skip
+    assert "--optimiser" not in shown and "--loss-scale" not in shown  # hidden
+
+
+def test_help_shows_the_defaults() -> None:
+    """Of the command: what differs between presets says that it is of `base`."""
+    shown = " ".join(elmo("pretrain", "--help").output.split())
+    assert "Tokenizer. [spaces]" in shown and "Maximum gradient norm. [1.0 in preset base]" in shown
+    assert "over all processes. [4096 in preset base]" in shown
+    assert "Peak learning rate. [0.0003]" in " ".join(elmo("finetune", "--help").output.split())
+
+
+def test_former_flags_are_hidden_aliases() -> None:
+    pretrain("-o", "run", "--optimiser", "adagrad")
+    assert "adagrad" in Path("run/README.md").read_text()
 
 
 def test_help_shows_an_example() -> None:
@@ -331,9 +349,23 @@ def test_finetune_prints_the_perplexity_before_and_after() -> None:
     pretrain("-o", "run")
     synthetic.write(Path("domain.txt"), 100, seed=5)
     result = elmo(
-        "finetune", "run", "--train", "domain.txt", "--heldout", "dev.txt", "-o", "domain", "--batch-tokens", "100",
-        "--learning-rate", "0.01", "--steps", "10", "--heldout-every", "5",
-    )  # fmt: skip
+        "finetune",
+        "run",
+        "--train",
+        "domain.txt",
+        "--heldout",
+        "dev.txt",
+        "-o",
+        "domain",
+        "--batch-tokens",
+        "100",
+        "--learning-rate",
+        "0.01",
+        "--steps",
+        "10",
+        "--heldout-every",
+        "5",
+    )
     assert result.exit_code == 0, result.output
     before = re.search(r"^held-out perplexity before: ([\d.]+)$", result.stderr, re.MULTILINE)
     after = re.search(r"^domain: 10 steps, .*; held-out perplexity ([\d.]+) at step", result.stderr, re.MULTILINE)
@@ -347,3 +379,45 @@ def test_finetune_says_what_is_wrong() -> None:
     assert result.exit_code == 2 and "missing: expected a model file or folder" in result.stderr
     pretrain("-o", "run", "--steps", "2")
     assert elmo("finetune", "run", "-o", "domain").stderr == "elmo: --train: expected files of text, found none\n"
+
+
+# ---- an open end
+
+
+def rates(folder: str) -> dict[int, float]:
+    lines = [json.loads(line) for line in Path(folder, "metrics.jsonl").read_text().splitlines()]
+    return {line["step"]: line["learning_rate"] for line in lines if line["kind"] == "step"}
+
+
+def test_a_branch_decays_while_its_run_stays_as_it_is() -> None:
+    pretrain("-o", "run", "--decay", "none", "--warm-up", "0", "--steps", "16", "--log-every", "1")
+    before = model_files("run")
+    result = elmo("pretrain", "-o", "ended", "--branch", "run", "--decay-now", "0.2", "--threads", "1")
+    assert result.exit_code == 0, result.output
+    assert model_files("run") == before
+    peak, after = rates("run")[16], rates("ended")
+    assert list(after) == [17, 18, 19, 20]  # 4 of 20 steps
+    assert list(after.values()) == pytest.approx([peak, 0.75 * peak, 0.5 * peak, 0.25 * peak])
+
+
+def test_a_decay_that_was_interrupted_is_resumed_by_the_same_command() -> None:
+    """Started on a checkpoint in the middle of its decay, the command must not move the end of the run."""
+    pretrain("-o", "run", "--decay", "none", "--warm-up", "0", "--steps", "16", "--log-every", "1")
+    command = ("pretrain", "-o", "run", "--resume", "--decay-now", "0.5", "--threads", "1")
+    assert elmo(*command).exit_code == 0
+    whole = model_files("run")
+    last = sorted(Path("run/checkpoints").glob("step-*"))[-1]
+    assert last.name == "step-000000032.safetensors"
+    last.unlink()
+    result = elmo(*command)
+    assert result.exit_code == 0, result.output
+    assert sorted(Path("run/checkpoints").glob("step-*"))[-1] == last
+    assert model_files("run") == whole
+
+
+def test_decay_now_needs_a_run() -> None:
+    assert "--decay-now: expected --resume or --branch" in fails(
+        "-o", "run", "--train", "train.txt", "--decay-now", "0.2"
+    )
+    assert "check --branch" in fails("-o", "run", "--branch", "nowhere", "--decay-now", "0.2")
+    assert not Path("run/checkpoints").exists()

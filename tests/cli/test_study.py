@@ -22,7 +22,7 @@ from typer.testing import CliRunner, Result
 
 import elmokit
 from elmokit import weights
-from elmokit.analysis.results import read_results
+from elmokit.analysis.shared.results import read_results
 from elmokit.cli import app, task_progress
 
 FILES = ["--train", "train.txt", "--dev", "dev.txt", "--test", "test.txt"]
@@ -93,17 +93,23 @@ def test_every_variant_is_an_ordinary_run_made_once(study: tuple[Path, Result]) 
     settings = {name: read(folder / f"{name}-0" / "settings.json")["settings"] for name in VARIANTS}
     chosen = {name: [one["elmo"], one["mix"], one["mix_l2"], one["elmo_at"]] for name, one in settings.items()}
     assert chosen == {
-        "baseline": [False, "all", 0.1, "input"], "top-input": [True, "top", 0.0, "input"],
-        "all-1-input": [True, "all", 1.0, "input"], "all-0.001-input": [True, "all", 0.001, "input"],
-        "all-0.001-both": [True, "all", 0.001, "both"], "all-0.001-output": [True, "all", 0.001, "output"],
-    }  # fmt: skip
+        "baseline": [False, "all", 0.1, "input"],
+        "top-input": [True, "top", 0.0, "input"],
+        "all-1-input": [True, "all", 1.0, "input"],
+        "all-0.001-input": [True, "all", 0.001, "input"],
+        "all-0.001-both": [True, "all", 0.001, "both"],
+        "all-0.001-output": [True, "all", 0.001, "output"],
+    }
     assert all(one["hidden"] == 6 and one["epochs"] == 2 for one in settings.values())
     assert read(folder / "top-input-0" / "results.json")["mix"]["input"]["weights"] == [0, 0, 1]
     assert len(list((folder.parent / "cache").rglob("*.npy"))) == 1  # layers of each sentence once
 
 
-def test_the_table_and_the_results_are_those_of_the_runs(study: tuple[Path, Result]) -> None:
+def test_the_table_and_the_results_are_those_of_the_runs(
+    study: tuple[Path, Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, shown = study
+    monkeypatch.setenv("COLUMNS", "400")  # names of runs are paths, which may be long
     results = read_results(folder / "results.json")
     assert (results.kind, results.numbers["task"], results.numbers["seeds"]) == ("ablate", "ner", [0])
     assert results.model is not None and results.model.fingerprint == weights.load(folder.parent / "bilm").fingerprint
@@ -120,7 +126,7 @@ def test_the_table_and_the_results_are_those_of_the_runs(study: tuple[Path, Resu
         line.split()[:3] for line in shown.stdout.splitlines()
     ]
     assert "which layers, at the input (Table 2)" in shown.stdout and "(Table 3)" in shown.stdout
-    assert "top-input-0 (+ELMo)" in works("task", "compare", str(folder)).stdout.replace("\n", "")
+    assert "top-input-0 (+ELMo)" in works("task", "compare", str(folder)).stdout
 
 
 class _Countdown(list[int]):
@@ -147,7 +153,7 @@ def test_an_interrupted_study_goes_on_to_the_same_end(
     with monkeypatch.context() as patched:
         patched.setattr(task_progress, "signals", signals)
         stopped = elmo(*ABLATE, "-o", "study")
-    assert stopped.exit_code == 130 and stopped.stderr.endswith("stopped in epoch 2; go on with the same command\n")
+    assert stopped.exit_code == 130 and stopped.stderr.endswith("stopped in epoch 2; continue with the same command\n")
     assert Path("study/baseline-0/results.json").exists() and not Path("study/results.json").exists()
     assert list(Path("study/top-input-0/checkpoints").iterdir()) and not Path("study/all-1-input-0").exists()
     kept = Path("study/baseline-0/weights.safetensors").stat().st_mtime_ns
@@ -177,11 +183,11 @@ def test_runs_that_were_made_otherwise_are_refused_before_anything_is_trained(st
     entity_files.write(Path("more.txt"), 21)
     begin = ["ablate", "ner", *SMALL, "-o", str(folder)]
     place = [*FILES, *QUICK[:-4], "--model", str(folder.parent / "bilm"), "--threads", "1"]
-    assert "baseline-0: expected a run that was made alike, found --epochs 2 there, 3 now; give the same" in fails(
+    assert "baseline-0: expected a run with the same settings, found --epochs 2 there, 3 now; use the same" in fails(
         *begin, *place, "--epochs", "3"
     )
     other = ["--train", "more.txt", *place[2:]]
-    assert "found another file as --train, or one that has changed" in fails(*begin, *other)
+    assert "found a different or changed file as --train" in fails(*begin, *other)
     assert "--hidden 6 there, 7 now" in fails(*begin, *place, "--hidden", "7")
 
 
@@ -272,7 +278,7 @@ def test_weights_as_table_picture_and_results() -> None:
 
 def test_weights_that_cannot_be_shown() -> None:
     write_run(Path("base"))
-    assert "only these have learnt weights" in fails("task", "weights", "base")
+    assert "only these have learned weights" in fails("task", "weights", "base")
     assert "found nothing there" in fails("task", "weights", "absent")
     assert "ends in .png" in fails("task", "weights", "base", "-o", "w.doc")
     assert "folder that exists" in fails("task", "weights", "base", "-o", "no/w.json")

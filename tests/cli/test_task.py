@@ -23,9 +23,10 @@ from typer.testing import CliRunner, Result
 
 import elmokit
 from elmokit import weights
+from elmokit.analysis.shared.results import read_results
 from elmokit.cli import app
 from elmokit.errors import FormatError, InputError
-from elmokit.tasks.model import TaskModel
+from elmokit.tasks.runs.task_model import TaskModel
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(elmokit.__file__).parents[1].resolve()), "OMP_NUM_THREADS": "1"}
 SMALL = ["--hidden", "16", "--layers", "1", "--character-filters", "8", "--word-dim", "12", "--batch-size", "8"]
@@ -98,7 +99,10 @@ def test_twenty_examples_are_learnt_by_heart(options: list[str]) -> None:
     assert results("run")["test"]["f1"] > 95
     assert re.search(r"run: [\d.]+ M parameters, 20 examples to train on, 20 for dev, 20 for test", result.stderr)
     assert re.search(r"epoch 1: loss [\d.]+, dev f1 [\d.]+, the best \(precision", result.stderr)
-    scores = json.loads(works("task", "ner", "evaluate", "run", "train.txt", "--json", "--threads", "1").stdout)
+    evaluate = ["task", "ner", "evaluate", "run", "train.txt", "--json", "--threads", "1", "-o", "scores.json"]
+    scores = json.loads(works(*evaluate).stdout)
+    written = read_results("scores.json")
+    assert written.numbers == {"task": "ner", "scores": scores} and written.data[0].path == "train.txt"
     assert scores == results("run")["test"]
     text = "Grace Hopper met Ada Lovelace in Basel .\n\n"
     found = [json.loads(line) for line in works("task", "ner", "predict", "run", text=text).stdout.splitlines()]
@@ -174,10 +178,12 @@ def test_on_a_device(trained: Path) -> None:
     assert json.loads(works(*evaluate, "--device", "cpu").stdout) == results(trained / "run")["test"]
     works("task", "ner", "predict", str(trained / "run"), "--device", "cpu", text="Basel is far .\n")
     for name in ("abacus", "meta", *(() if torch.cuda.is_available() else ("cuda",))):
-        message = f"elmo: --device: expected cpu, cuda, cuda:1 or mps, found '{name}', which torch does not have here\n"
+        message = (
+            f"elmo: device: expected {'a GPU for' if name == 'cuda' else 'cpu, cuda, cuda:1 or mps, found'} '{name}'"
+        )
         begin = ["task", "ner", "train", *FILES, "-o", "other", "--no-elmo"]
         for command in (begin, evaluate, ["task", "ner", "predict", str(trained / "run")]):
-            assert fails(*command, "--device", name) == message
+            assert fails(*command, "--device", name).startswith(message)
     assert not list(Path("other").glob("*.json"))
 
 
@@ -201,7 +207,7 @@ def test_a_run_that_was_ended_goes_on_to_the_same_weights() -> None:
         _, stderr = process.communicate()
         assert process.returncode in (0, 143 if number == signal.SIGTERM else -9)  # 0: it was faster
         if process.returncode == 143:
-            assert re.search(r"elmo: stopped in epoch \d+; go on with --resume\n", stderr)
+            assert re.search(r"elmo: stopped in epoch \d+; continue with --resume\n", stderr)
         works("task", "ner", "train", "-o", str(run), "--resume", "--threads", "1")
         assert (run / "weights.safetensors").read_bytes() == Path("whole/weights.safetensors").read_bytes()
         assert not (run / "checkpoints").exists()
@@ -276,7 +282,7 @@ def test_data_that_cannot_be_used() -> None:
 def test_labels_never_seen_in_training_are_told() -> None:
     Path("dev.txt").write_text("Rex I-DOG\nran O\n\nEuler I-PER\nran O\n")
     result = train("-o", "run", "--epochs", "1", "--no-elmo")
-    message = "types never seen in training: DOG; unknown to the network, scored all the same"
+    message = "types never seen in training: DOG; the network cannot predict them, but they count in the score"
     assert f"elmo: warning: dev data: {message}" in result.stderr
     result = works("task", "ner", "evaluate", "run", "dev.txt", "--threads", "1")
     assert f"elmo: warning: dev.txt: {message}" in result.stderr and re.search(r"^f1 DOG +0\.00$", result.stdout, re.M)
@@ -300,7 +306,7 @@ def test_a_damaged_run_is_told(trained: Path) -> None:
     run = shutil.copytree(trained / "run", Path("run"))
     for name, content, message in (
         ("weights.safetensors", b"text", "damaged"),
-        ("words.json", b"{", "damaged"),
+        ("words.json", b"{", "words.json: expected JSON"),
         ("settings.json", b"[]", "expected the settings of a run"),
     ):
         kept = (run / name).read_bytes()
@@ -308,7 +314,7 @@ def test_a_damaged_run_is_told(trained: Path) -> None:
         assert message in fails("task", "ner", "evaluate", "run", "dev.txt")
         (run / name).write_bytes(kept)
     (run / "weights.safetensors").unlink()
-    assert "the run is not complete: go on with --resume" in fails("task", "ner", "predict", "run")
+    assert "the run is not complete: continue it with --resume" in fails("task", "ner", "predict", "run")
 
 
 # ---- Python
@@ -348,14 +354,21 @@ def fake_run(
     file = {"path": f"/{seed}", "sha256": sha256}
     model = {"path": None, "fingerprint": "f", "state": "reset"} if elmo else None
     record = {
-        "task": task, "settings": settings, "data": {"train": [file], "dev": file, "test": file}, "vectors": file,
+        "task": task,
+        "settings": settings,
+        "data": {"train": [file], "dev": file, "test": file},
+        "vectors": file,
         "model": model,
-    }  # fmt: skip
+    }
     mix = {"input": {"weights": [0.2, 0.5, 0.3 + seed / 10], "gamma": 1.5}} if elmo else {}
     found = {
-        "metric": "f1", "dev": {"f1": dev}, "test": None if test is None else {"f1": test}, "best_epoch": 3,
-        "seconds_to_best": 10.0, "mix": mix,
-    }  # fmt: skip
+        "metric": "f1",
+        "dev": {"f1": dev},
+        "test": None if test is None else {"f1": test},
+        "best_epoch": 3,
+        "seconds_to_best": 10.0,
+        "mix": mix,
+    }
     (folder / "settings.json").write_text(json.dumps(record))
     (folder / "results.json").write_text(json.dumps(found))
 
@@ -374,6 +387,11 @@ def test_compare_by_hand() -> None:
     assert re.search(r"runs/plus-0 and 1 more \(\+ELMo\) +90\.50 ± 0\.71 +87\.00 ± 2\.83 +\+6\.00 +31\.6%", table)
     assert re.search(r"runs/base-0 and 1 more \(no ELMo\) +70\.50 ± 0\.71 +81\.00 ± 1\.41 +3 +10", table)
     assert "input 0.20 0.50 0.35 (gamma 1.50)" in table
+    works("task", "compare", "runs", "-o", "compare.json")
+    results = read_results("compare.json")
+    assert results.kind == "task-compare" and results.seeds == (0, 1) and results.versions and results.machine
+    assert results.numbers["groups"] == found["groups"] and results.model is not None
+    assert "compare.json: exists" in fails("task", "compare", "runs", "-o", "compare.json")
 
 
 def test_compare_refuses_what_cannot_be_compared(trained: Path) -> None:
@@ -384,15 +402,45 @@ def test_compare_refuses_what_cannot_be_compared(trained: Path) -> None:
     found = fails("task", "compare", "runs/a", "runs/other data")
     assert "runs/other data: expected scores on the same data as those of runs/a, found others" in found
     fake_run("c", elmo=True, seed=0, dev=1, test=None)
-    assert "expected test scores in all runs or in none" in fails("task", "compare", "runs/a", "runs/c")
+    found = works("task", "compare", "--json", "runs/a", "runs/c")
+    assert "runs/c: has no test scores, so that dev scores are compared" in found.stderr
+    assert [group["test"] for group in json.loads(found.stdout)["groups"]] == [[], []]
+    fake_run("d", elmo=True, seed=1, dev=1, test=3)
+    found = works("task", "compare", "--json", "runs/a", "runs/c", "runs/d")
+    assert "runs/c: has no test scores, and is left out" in found.stderr
+    assert [group["gain"] for group in json.loads(found.stdout)["groups"]] == [0, 1]
     Path("runs/c/results.json").unlink()
     assert "the run is not complete" in fails("task", "compare", "runs/a", "runs/c")
     Path("some").mkdir()
     for name in "ac":
         Path("runs", name).rename(Path("some", name))
     found = works("task", "compare", "some")
-    assert "elmo: warning: some/c: is not complete, and left out" in found.stderr and "some/a" in found.stdout
+    assert (
+        "elmo: warning: some/c: skipped, because the run is not complete" in found.stderr and "some/a" in found.stdout
+    )
     assert "found nothing there" in fails("task", "compare", "absent")
+
+
+def test_lists_of_tokens_are_sentences(trained: Path) -> None:
+    from elmokit import TaskModel
+    from elmokit.errors import InputError
+
+    model = TaskModel.from_pretrained(trained / "run", device="cpu")
+    tokens = ["Basel", "is", "far", "."]
+    (of_tokens,), (of_text,) = model.predict([tokens]), model.predict([" ".join(tokens)])
+    assert of_tokens["tokens"] == of_text["tokens"] == tokens
+    assert [e["label"] for e in of_tokens["entities"]] == [e["label"] for e in of_text["entities"]]
+    with pytest.raises(InputError, match="expected texts or lists of tokens, found '3' among them"):
+        model.predict([["a", 3]])
+
+
+def test_compare_takes_no_broken_run_as_its_baseline(trained: Path) -> None:
+    fake_run("broken", elmo=False, seed=0, dev=0, test=0)
+    fake_run("elmo", elmo=True, seed=0, dev=50, test=60)
+    found = works("task", "compare", "--json", "runs")
+    assert "runs/broken: scores 0, has learned nothing, and is no baseline" in found.stderr
+    facts = json.loads(found.stdout)
+    assert facts["groups"][facts["baseline"]]["runs"] == ["runs/elmo"]
 
 
 def test_compare_real_runs(trained: Path) -> None:
@@ -426,7 +474,7 @@ def test_help_names_every_task_and_setting() -> None:
     shown = " ".join(works("task", "ner", "train", "--help").stdout.split())
     for flag in ("--elmo / --no-elmo", "--hidden", "--elmo-at", "--mix-l2", "--vectors", "--seed", "--resume"):
         assert flag in shown
-    assert "Cells of the LSTM, in each direction. [200]" in shown
+    assert "Hidden units of the LSTM per direction. [200]" in shown
 
 
 def test_help_of_the_group_does_not_wait_for_torch() -> None:

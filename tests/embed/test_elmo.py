@@ -175,7 +175,7 @@ def test_nothing_to_do(elmo: Elmo) -> None:
         ({"batch_size": 0}, "batch_size: expected a positive integer, found 0"),
         ({"batch_tokens": -1}, "batch_tokens"),
         ({"threads": 0}, "threads"),
-        ({"tokenizer": "word"}, "words, spaces"),
+        ({"tokenizer": "word"}, "words, han, spaces"),
     ],
 )
 def test_options_that_cannot_be_met(elmo: Elmo, options: dict[str, object], message: str) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from elmokit import Elmo
 from elmokit.embed.engine import WARM_UP, Engine
-from elmokit.embed.words import WordReader
+from elmokit.embed.word_reader import WordReader
 from elmokit.errors import ConfigError
 
 SENTENCES = [
@@ -137,7 +137,7 @@ def test_any_cache_size_gives_the_same(usual_elmo: dict[str, Elmo], text: list[l
     elmo = usual_elmo["reset"]
     engine = Engine(elmo.model.bilm, WordReader(elmo.model), state="reset", cache_words=capacity)
     for _ in range(2):
-        small = engine.independent(text, "all", 5)
+        small = engine.embed(text, "all", 5)
         assert len(engine.cache) <= capacity
         for ours, sentence in zip(small, elmo.embed(text), strict=True):
             np.testing.assert_allclose(ours, sentence.layers, atol=1e-5)

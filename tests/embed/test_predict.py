@@ -8,7 +8,7 @@ import pytest
 
 from elmokit import Elmo, weights
 from elmokit.embed.predict import predict_next
-from elmokit.embed.words import WordReader
+from elmokit.embed.word_reader import WordReader
 from elmokit.errors import ConfigError, InputError
 from elmokit.weights.model import Model
 
@@ -61,7 +61,7 @@ def test_a_gap_is_filled_from_both_sides(
     assert predict_next(model, WordReader(model), text, direction="gap", gap="[?]", top=100) == predictions
 
 
-def test_text_is_tokenised(model: Model) -> None:
+def test_text_is_tokenized(model: Model) -> None:
     reader = WordReader(model)
     expected = predict_next(model, reader, ["The", "cat", "'s", "mat"])
     assert predict_next(model, reader, "The cat's mat") == expected

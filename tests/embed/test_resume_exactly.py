@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from elmokit import Elmo
-from elmokit.embed.run import Progress, embed_files
+from elmokit.embed.embed_files import Progress, embed_files
 
 
 class Killed(BaseException):

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elmokit.embed.chunk import read_chunk, write_chunk
+from elmokit.embed.embed_files import Progress, embed_files
 from elmokit.embed.record import Record
-from elmokit.embed.run import Progress, embed_files
 from elmokit.embed.source import Line, chunks
 from elmokit.embed.spool import Spool
 from elmokit.errors import InputError, OutputError
@@ -216,7 +216,7 @@ def test_an_existing_output_stays_until_the_new_one_is_complete(tmp_path: Path, 
     target.write_bytes(b"old")
     with pytest.raises(OutputError, match="exists already; use --overwrite"):
         run(text, target)
-    with pytest.raises(OutputError, match="exists already; use --overwrite"):
+    with pytest.raises(OutputError, match="exists already; use --overwrite"):  # it is no npz file
         run(text, target, resume=True)
     cut_off(text, target, after=7, overwrite=True)
     assert target.read_bytes() == b"old"
@@ -246,8 +246,19 @@ def test_one_process_at_a_time(tmp_path: Path, text: Path) -> None:
 def test_files_of_others_survive(tmp_path: Path, text: Path) -> None:
     (tmp_path / "out.npz.part").mkdir()
     (tmp_path / "out.npz.part" / "mine.txt").write_text("mine")
-    run(text, tmp_path / "out.npz")
+    with pytest.raises(OutputError, match=r"expected unfinished work of elmo embed, found mine\.txt; move it away"):
+        run(text, tmp_path / "out.npz")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "run.json").write_text("{}")
+    (tmp_path / "other.npz.part").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OutputError, match=r"expected no file or link of this name"):
+        run(text, tmp_path / "other.npz", overwrite=True)
+    (tmp_path / "third.npz.part").mkdir()
+    (tmp_path / "third.npz.part" / "result").write_text("not of elmokit")
+    with pytest.raises(OutputError, match=r"found no run\.json or done"):
+        run(text, tmp_path / "third.npz", overwrite=True)
     assert [path.name for path in (tmp_path / "out.npz.part").iterdir()] == ["mine.txt"]
+    assert (tmp_path / "elsewhere" / "run.json").read_text() == "{}"
 
 
 def test_names_that_cannot_be_written(tmp_path: Path, text: Path) -> None:
@@ -258,7 +269,7 @@ def test_names_that_cannot_be_written(tmp_path: Path, text: Path) -> None:
     with pytest.raises(OutputError, match=r"pipe\.npz: expected the name of a file, found a device, pipe or socket"):
         run(text, tmp_path / "pipe.npz", overwrite=True)
     assert (tmp_path / "pipe.npz").is_fifo()
-    with pytest.raises(OutputError, match=r"expected an existing folder, found no .*nowhere"):
+    with pytest.raises(OutputError, match=r"expected a file in a folder that exists, found no .*nowhere"):
         run(text, tmp_path / "nowhere" / "out.npz")
 
 
@@ -336,11 +347,8 @@ def test_killed_at_any_step_and_resumed(tmp_path: Path, text: Path, whole: bytes
         assert status == -signal.SIGKILL
         assert not target.exists() or target.read_bytes() in (old, whole)  # never half of it
         complete = target.exists() and target.read_bytes() == whole
-        if complete and not (tmp_path / "out.npz.part" / "done").exists() and not old:
-            with pytest.raises(OutputError, match="exists already"):  # nothing is left to resume
-                run(text, target, FakeElmo(state="carry"), resume=True)
-        else:
-            run(text, target, FakeElmo(state="carry"), resume=True, **options)
+        done = run(text, target, FakeElmo(state="carry"), resume=True, **options)
+        assert done.was_complete or not complete or old
         assert target.read_bytes() == whole
         assert not (tmp_path / "out.npz.part").exists()
         target.unlink()

@@ -16,7 +16,7 @@ import pytest
 from full_disk import file_size_limit
 
 from elmokit.embed import parquet, writers
-from elmokit.embed.record import Layout, Record
+from elmokit.embed.record import Record, RecordLayout
 from elmokit.embed.writers import Format, format_of, open_writer
 from elmokit.errors import ConfigError, MissingExtraError
 
@@ -36,7 +36,7 @@ def records(n_layers: int | None = 3, dtype: str = "float32", *, pooled: bool = 
     return result
 
 
-def write(path: Path, format: Format, layout: Layout, stored: list[Record], **options: object) -> Path:
+def write(path: Path, format: Format, layout: RecordLayout, stored: list[Record], **options: object) -> Path:
     with open_writer(path, format, layout, **options) as writer:  # type: ignore[arg-type]
         for record in stored:
             writer.write(record)
@@ -47,7 +47,7 @@ def write(path: Path, format: Format, layout: Layout, stored: list[Record], **op
 @pytest.mark.parametrize("n_layers", [3, None])
 def test_hdf5_has_one_dataset_a_line(tmp_path: Path, n_layers: int | None, dtype: str) -> None:
     rows = records(n_layers, dtype)
-    path = write(tmp_path / "a.h5", "hdf5", Layout(DIM, n_layers), rows)
+    path = write(tmp_path / "a.h5", "hdf5", RecordLayout(DIM, n_layers), rows)
     with h5py.File(path) as file:
         assert set(file) == {"0", "1", "2", "3", "4", "sentence_to_index"}
         for k, record in enumerate(rows):
@@ -58,7 +58,7 @@ def test_hdf5_has_one_dataset_a_line(tmp_path: Path, n_layers: int | None, dtype
 
 
 def test_hdf5_sentence_to_index_is_allennlps(tmp_path: Path) -> None:
-    with h5py.File(write(tmp_path / "a.h5", "hdf5", Layout(DIM, 3), records())) as file:
+    with h5py.File(write(tmp_path / "a.h5", "hdf5", RecordLayout(DIM, 3), records())) as file:
         dataset = file["sentence_to_index"]
         assert dataset.shape == (1,)
         assert h5py.check_string_dtype(dataset.dtype).length is None
@@ -68,30 +68,69 @@ def test_hdf5_sentence_to_index_is_allennlps(tmp_path: Path) -> None:
 
 
 def test_hdf5_can_forget_the_sentences(tmp_path: Path) -> None:
-    with h5py.File(write(tmp_path / "a.h5", "hdf5", Layout(DIM, 3), records(), keep_sentences=False)) as file:
+    with h5py.File(write(tmp_path / "a.h5", "hdf5", RecordLayout(DIM, 3), records(), keep_sentences=False)) as file:
         assert set(file) == {"0", "1", "2", "3", "4"}
 
 
+def test_hdf5_has_tokens_as_attributes(tmp_path: Path) -> None:
+    long = ["word" + str(k) for k in range(30_000)]  # 64 KB is the most that an attribute can hold itself
+    more = [
+        Record("raw text", ["raw", "text"], None, np.zeros((2, DIM), np.float32), 7),
+        Record("\ud800 a/b", ["\ud800", "a/b"], [(0, 1), (2, 5)], np.zeros((2, DIM), np.float32)),
+        Record(" ".join(long), long, [(k, k + 1) for k in range(len(long))], np.zeros((len(long), DIM), np.float32)),
+    ]
+    with h5py.File(write(tmp_path / "a.h5", "hdf5", RecordLayout(DIM, None), [*records(None), *more])) as file:
+        for k, record in enumerate([*records(None), *more]):
+            attributes = {name: json.loads(value) for name, value in file[str(k)].attrs.items()}
+            assert attributes.pop("tokens") == record.tokens
+            assert attributes.pop("offsets", None) == (record.offsets and [list(span) for span in record.offsets])
+            assert attributes == ({} if record.line is None else {"line": 7})
+
+
 def test_hdf5_of_nothing_is_a_file(tmp_path: Path) -> None:
-    with h5py.File(write(tmp_path / "a.h5", "hdf5", Layout(DIM, 3), [])) as file:
+    with h5py.File(write(tmp_path / "a.h5", "hdf5", RecordLayout(DIM, 3), [])) as file:
         assert json.loads(file["sentence_to_index"][0]) == {}
 
 
 def test_npz_opens_without_pickle(tmp_path: Path) -> None:
     rows = records()
-    path = write(tmp_path / "a.npz", "npz", Layout(DIM, 3), rows)
+    path = write(tmp_path / "a.npz", "npz", RecordLayout(DIM, 3), rows)
     with np.load(path, allow_pickle=False) as file:
-        assert file.files == ["0", "1", "2", "3", "4"]
+        assert file.files == [name for k in range(5) for name in (f"{k}", f"{k}.json")]
         for k, record in enumerate(rows):
+            facts = json.loads(file[f"{k}.json"])
+            assert facts == {
+                "text": record.text,
+                "tokens": record.tokens,
+                "offsets": [[n, n + 1] for n, _ in facts["offsets"]],
+            }
             assert file[str(k)].dtype == np.float32
             np.testing.assert_array_equal(file[str(k)], record.vectors)
-    assert path.read_bytes() == write(tmp_path / "b.npz", "npz", Layout(DIM, 3), rows).read_bytes()
+    assert path.read_bytes() == write(tmp_path / "b.npz", "npz", RecordLayout(DIM, 3), rows).read_bytes()
+
+
+def test_npz_without_sentences(tmp_path: Path) -> None:
+    with np.load(write(tmp_path / "a.npz", "npz", RecordLayout(DIM, 3), records(), keep_sentences=False)) as file:
+        assert file.files == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_npz_of_pooled_sentences_is_a_matrix(tmp_path: Path, dtype: str) -> None:
+    rows = records(None, dtype, pooled=True)
+    layout = RecordLayout(DIM, None, pooled=True, dtype=dtype)  # type: ignore[arg-type]
+    with np.load(write(tmp_path / "a.npz", "npz", layout, rows, count=len(rows)), allow_pickle=False) as file:
+        assert file["vectors"].dtype == dtype
+        np.testing.assert_array_equal(file["vectors"], np.stack([record.vectors for record in rows]))
+        assert json.loads(file["texts.json"]) == TEXTS
+    path = write(tmp_path / "b.npz", "npz", layout, rows, count=len(rows), keep_sentences=False)
+    assert np.load(path).files == ["vectors"]
+    assert np.load(write(tmp_path / "c.npz", "npz", layout, [], count=0))["vectors"].shape == (0, DIM)
 
 
 def test_parquet_rows_of_tokens(tmp_path: Path) -> None:
     rows = records()
-    table = pq.read_table(write(tmp_path / "a.parquet", "parquet", Layout(DIM, 3), rows))
-    assert table.column_names == ["sentence", "index", "token", "start", "end", "layer_0", "layer_1", "layer_2"]
+    table = pq.read_table(write(tmp_path / "a.parquet", "parquet", RecordLayout(DIM, 3), rows))
+    assert table.column_names == ["sentence", "line", "index", "token", "start", "end", "layer_0", "layer_1", "layer_2"]
     assert table.schema.field("layer_0").type == pa.list_(pa.float32(), DIM)
     flat = [(k, place, token) for k, record in enumerate(rows) for place, token in enumerate(record.tokens)]
     assert list(zip(*(table[name].to_pylist() for name in ("sentence", "index", "token")), strict=True)) == flat
@@ -103,7 +142,7 @@ def test_parquet_rows_of_tokens(tmp_path: Path) -> None:
 
 def test_parquet_without_offsets_has_nulls(tmp_path: Path) -> None:
     known, unknown = records(None)[0], Record("b c", ["b", "c"], None, np.ones((2, DIM), np.float32))
-    table = pq.read_table(write(tmp_path / "a.parquet", "parquet", Layout(DIM, None), [known, unknown]))
+    table = pq.read_table(write(tmp_path / "a.parquet", "parquet", RecordLayout(DIM, None), [known, unknown]))
     assert table["start"].to_pylist() == [0, 1, 2, None, None]
     assert table.column_names[-1] == "vector"
 
@@ -111,7 +150,7 @@ def test_parquet_without_offsets_has_nulls(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_parquet_rows_of_sentences(tmp_path: Path, dtype: str) -> None:
     rows = records(None, dtype)
-    layout = Layout(DIM, None, dtype=dtype)  # type: ignore[arg-type]
+    layout = RecordLayout(DIM, None, dtype=dtype)  # type: ignore[arg-type]
     table = pq.read_table(write(tmp_path / "a.parquet", "parquet", layout, rows, rows="sentences"))
     assert table["text"].to_pylist() == TEXTS
     assert table["tokens"].to_pylist() == [record.tokens for record in rows]
@@ -121,7 +160,7 @@ def test_parquet_rows_of_sentences(tmp_path: Path, dtype: str) -> None:
 
 def test_parquet_rows_of_pooled_sentences(tmp_path: Path) -> None:
     rows = records(pooled=True)
-    layout = Layout(DIM, None, pooled=True)
+    layout = RecordLayout(DIM, None, pooled=True)
     table = pq.read_table(write(tmp_path / "a.parquet", "parquet", layout, rows, rows="sentences"))
     assert table.schema.field("vector").type == pa.list_(pa.float32(), DIM)
     np.testing.assert_array_equal(
@@ -132,13 +171,13 @@ def test_parquet_rows_of_pooled_sentences(tmp_path: Path) -> None:
 def test_parquet_row_groups_bound_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 300)
     rows = records() * 20
-    path = write(tmp_path / "a.parquet", "parquet", Layout(DIM, 3), rows)
+    path = write(tmp_path / "a.parquet", "parquet", RecordLayout(DIM, 3), rows)
     assert pq.ParquetFile(path).num_row_groups > 10
     assert pq.read_table(path)["sentence"].to_pylist() == [k for k, record in enumerate(rows) for _ in record.tokens]
 
 
 def test_parquet_of_nothing_has_its_schema(tmp_path: Path) -> None:
-    table = pq.read_table(write(tmp_path / "a.parquet", "parquet", Layout(DIM, 3), []))
+    table = pq.read_table(write(tmp_path / "a.parquet", "parquet", RecordLayout(DIM, 3), []))
     assert len(table) == 0
     assert "layer_2" in table.column_names
 
@@ -147,11 +186,11 @@ def test_parquet_of_nothing_has_its_schema(tmp_path: Path) -> None:
 def test_a_full_disk_is_an_oserror_wherever_it_comes(tmp_path: Path, format: Format) -> None:
     """The HDF5 library by itself would crash, or lose data without a word."""
     rows = records() * 12
-    whole = write(tmp_path / "whole", format, Layout(DIM, 3), rows).stat().st_size
+    whole = write(tmp_path / "whole", format, RecordLayout(DIM, 3), rows).stat().st_size
     for limit in [*range(0, whole, whole // 37), whole - 1]:
         with file_size_limit(limit), pytest.raises(OSError, match="too large"):
-            write(tmp_path / "part", format, Layout(DIM, 3), rows)
-    assert write(tmp_path / "part", format, Layout(DIM, 3), rows).stat().st_size == whole
+            write(tmp_path / "part", format, RecordLayout(DIM, 3), rows)
+    assert write(tmp_path / "part", format, RecordLayout(DIM, 3), rows).stat().st_size == whole
 
 
 @pytest.mark.parametrize("at", [0, 7, 40, 10**9])
@@ -176,7 +215,7 @@ def test_an_interrupt_in_the_midst_of_hdf5_comes_after_it(
     monkeypatch.setattr(writers.Hdf5Disk, "write", write_interrupted)
     monkeypatch.setattr(writers.Hdf5Disk, "truncate", truncate_interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write(tmp_path / "a.h5", "hdf5", Layout(DIM, 3), records() * 30)
+        write(tmp_path / "a.h5", "hdf5", RecordLayout(DIM, 3), records() * 30)
     with h5py.File(tmp_path / "a.h5") as file:  # closed as a sound file all the same
         for name in set(file) - {"sentence_to_index"}:
             assert np.isfinite(file[name][()]).all()

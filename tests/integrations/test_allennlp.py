@@ -14,9 +14,9 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from oracle import OracleState, character_row, embed, lstm_name, random_model, token_vector
+from oracle import OracleState, character_row, lstm_name, token_vector
+from published_model import Published
 
-from elmokit.embed.elmo import load_model
 from elmokit.errors import ConfigError, InputError
 from elmokit.integrations import allennlp
 from elmokit.integrations.allennlp import (
@@ -30,6 +30,7 @@ from elmokit.integrations.allennlp import (
     batch_to_ids,
     remove_sentence_boundaries,
 )
+from elmokit.weights import load
 
 BATCHES = [
     [["The", "cat", "sat", "."], ["Ja"], ["naïve", "<S>", "x" * 70]],
@@ -37,21 +38,6 @@ BATCHES = [
     [["a", "b", "c"], ["<UNK>", "d"], [], ["e", "f", "g", "h", "i"]],
     [["The", "cat", "sat", "."], ["again"]],
 ]
-
-
-class Published:
-    """A small model as published files, and what the oracle says about it."""
-
-    def __init__(self, folder: Path, **shape: Any) -> None:
-        self.options, self.weights = random_model(np.random.default_rng(7), **shape)
-        self.files = str(folder / "options.json"), str(folder / "weights.hdf5")
-        Path(self.files[0]).write_text(json.dumps(self.options))
-        with h5py.File(self.files[1], "w") as file:
-            for name, array in self.weights.items():
-                file[name] = array
-
-    def embed(self, sentence: list[str], state: OracleState | None = None) -> np.ndarray:
-        return embed(sentence, self.options, self.weights, state)
 
 
 @pytest.fixture
@@ -65,12 +51,17 @@ def close(actual: Any, expected: Any, tolerance: float = 1e-5) -> None:
 
 
 # What AllenNLP documents, parameter by parameter.
+OPTIONS = (
+    "https://allennlp.s3.amazonaws.com/models/elmo/2x4096_512_2048cnn_2xhighway/"
+    "elmo_2x4096_512_2048cnn_2xhighway_options.json"
+)
+WEIGHTS = OPTIONS.replace("options.json", "weights.hdf5")
 SIGNATURES = {
     "Elmo": "options_file, weight_file, num_output_representations, requires_grad=False, do_layer_norm=False, "
     "dropout=0.5, vocab_to_cache=None, keep_sentence_boundaries=False, scalar_mix_parameters=None, module=None",
     "Elmo.forward": "inputs, word_inputs=None",
-    "ElmoTokenEmbedder": "options_file=None, weight_file=None, do_layer_norm=False, dropout=0.5, requires_grad=False, "
-    "projection_dim=None, vocab_to_cache=None, scalar_mix_parameters=None",  # there the two files are addresses
+    "ElmoTokenEmbedder": f"options_file={OPTIONS!r}, weight_file={WEIGHTS!r}, do_layer_norm=False, dropout=0.5, "
+    "requires_grad=False, projection_dim=None, vocab_to_cache=None, scalar_mix_parameters=None",
     "ElmoTokenEmbedder.forward": "elmo_tokens, word_inputs=None",
     "_ElmoBiLm": "options_file, weight_file, requires_grad=False, vocab_to_cache=None",
     "_ElmoBiLm.forward": "inputs, word_inputs=None",
@@ -79,7 +70,7 @@ SIGNATURES = {
     "_ElmoCharacterEncoder.forward": "inputs",
     "ScalarMix": "mixture_size, do_layer_norm=False, initial_scalar_parameters=None, trainable=True",
     "ScalarMix.forward": "tensors, mask=None",
-    "ElmoEmbedder": "options_file=None, weight_file=None, cuda_device=-1",  # there the two files are addresses
+    "ElmoEmbedder": f"options_file={OPTIONS!r}, weight_file={WEIGHTS!r}, cuda_device=-1",
     "ElmoEmbedder.batch_to_embeddings": "batch",
     "ElmoEmbedder.embed_sentence": "sentence",
     "ElmoEmbedder.embed_batch": "batch",
@@ -110,7 +101,8 @@ def test_batch_to_ids_by_hand() -> None:
     assert ids[1, 0].tolist() == [259, 258, 260] + pad * 47
     assert not ids[1, 1].any() and not ids[2].any()
     assert batch_to_ids([["é" * 40]])[0, 0].tolist() == [259, *[0xC3 + 1, 0xA9 + 1] * 24, 260]  # 48 bytes
-    assert batch_to_ids([[]]).shape == (1, 0, 50)
+    assert batch_to_ids([[]]).shape == (1, 0) and batch_to_ids([[], []]).shape == (2, 0)  # as AllenNLP
+    assert torch.equal(batch_to_ids(iter([iter(["Hi", "<S>"]), iter(["</S>"]), ()])), ids)
 
 
 def test_marks_come_and_go_by_hand() -> None:
@@ -306,7 +298,7 @@ def test_cached_words_give_the_same_vectors(model: Published) -> None:
     ids = batch_to_ids([["The", "cat", "sat", "."], ["cat"]])
     numbers = torch.tensor([[2, 3, 4, 5], [3, 0, 0, 0]])
     calls: list[int] = []
-    cached._elmo_lstm._token_embedder.encoder.register_forward_hook(lambda *_: calls.append(1))
+    cached._elmo_lstm._token_embedder.register_forward_hook(lambda *_: calls.append(1))
     for _ in range(2):  # state goes on here too
         expected, output = plain(ids), cached(ids, numbers)
         close(output["elmo_representations"][0], expected["elmo_representations"][0].detach())
@@ -330,8 +322,8 @@ def test_word_inputs_without_cached_words_are_ignored(model: Published, caplog: 
 def test_cached_words_can_be_fine_tuned(model: Published) -> None:
     elmo = Elmo(*model.files, 1, requires_grad=True, vocab_to_cache=["", "a", "b"])
     elmo(batch_to_ids([["a", "b"]]), torch.tensor([[1, 2]]))["elmo_representations"][0].sum().backward()
-    table = elmo._elmo_lstm._word_embedding.word_embedding
-    assert table.shape == (5, 6) and table.grad[1:].abs().sum(dim=1).min() > 0 and not table.grad[0].any()
+    table = elmo._elmo_lstm._word_embedding.weight
+    assert table.shape == (3, 6) and table.grad[1:].abs().sum(dim=1).min() > 0 and not table.grad[0].any()
 
 
 def test_token_embedder(model: Published) -> None:
@@ -352,21 +344,24 @@ def test_another_module_can_take_the_place_of_the_bilm(model: Published) -> None
         Elmo(*model.files, 1, module=shared)
 
 
-def test_models_are_found_by_pair_by_folder_and_by_default(model: Published, monkeypatch: pytest.MonkeyPatch) -> None:
-    from elmokit.integrations.allennlp import bilm
+def test_models_are_found_by_pair_and_by_folder(model: Published) -> None:
+    expected = model.embed(["a", "b"])
+    for files in (model.files, (Path(model.files[0]), Path(model.files[1])), (str(Path(model.files[0]).parent), None)):
+        close(ElmoEmbedder(*files).embed_sentence(["a", "b"]), expected)
 
-    folder = str(Path(model.files[0]).parent)
-    asked: list[Any] = []
-    monkeypatch.setattr(bilm, "load_model", lambda name: asked.append(name) or load_model(name or folder))
-    ElmoEmbedder(*model.files)
-    ElmoEmbedder(folder)
-    ElmoEmbedder()
-    assert asked == [model.files, folder, None]
+
+def test_the_packaged_model_is_never_taken_for_the_published_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ELMOKIT_MODELS", raising=False)
+    for make in (ElmoEmbedder, ElmoTokenEmbedder, lambda: Elmo(OPTIONS, WEIGHTS, 1)):
+        with pytest.raises(ConfigError, match=r"put elmo_\S*_options.json and elmo_\S*_weights.hdf5 into one folder"):
+            make()
+    with pytest.raises(ConfigError, match="expected options_file and weight_file"):
+        Elmo(None, None, 1)
 
 
 def test_ids_of_another_width_are_refused(tmp_path: Path) -> None:
     model = Published(tmp_path, max_characters=20)
-    with pytest.raises(InputError, match="expected 20 character ids a token, found 50"):
+    with pytest.raises(InputError, match=r"expected 20 character ids per token, .* found \(1, 1, 50\)"):
         _ElmoBiLm(*model.files)(batch_to_ids([["a"]]))
     word = "x" * 30  # the embedder makes ids as the options say
     assert len(character_row(word, 20)) == 20
@@ -386,8 +381,8 @@ def test_copies_and_pickles_share_inside_and_not_outside(model: Published) -> No
     elmo(ids, words)
     for twin in (copy.deepcopy(elmo), pickle.loads(pickle.dumps(elmo))):
         before = twin(ids, words)["elmo_representations"][0]
-        twin._elmo_lstm._elmo_lstm.forward_layers[0].bias.data.fill_(3.0)
-        twin._elmo_lstm._word_embedding.word_embedding.data.fill_(3.0)
+        twin._elmo_lstm._elmo_lstm.forward_layers[0].state_linearity.bias.data.fill_(3.0)
+        twin._elmo_lstm._word_embedding.weight.data.fill_(3.0)
         after = twin(ids, words)["elmo_representations"][0]
         assert (after - before).abs().max() > 1e-2
     twin = copy.deepcopy(elmo).double()
@@ -446,15 +441,33 @@ def test_old_checkpoints_load(model: Published, tmp_path: Path) -> None:
     again.load_state_dict(task.state_dict())  # and what we save loads as well
     close(again.text(batch_to_ids([["a", "b"]]))["elmo_representations"][0][0], expected)
     del checkpoint["text._elmo_lstm._elmo_lstm.forward_layer_1.state_linearity.bias"]
-    with pytest.raises(RuntimeError, match=r"Missing key.*forward_layers\.1\.bias"):
+    with pytest.raises(RuntimeError, match=r"Missing key.*forward_layer_1\.state_linearity\.bias"):
         task.load_state_dict(checkpoint)
 
 
 def test_old_checkpoints_with_cached_words_load(model: Published) -> None:
     elmo = Elmo(*model.files, 1, dropout=0.0, vocab_to_cache=["", "a", "b"])
-    table = elmo._elmo_lstm._word_embedding.word_embedding.detach().clone()
     elmo.load_state_dict(old_checkpoint(model) | {"_elmo_lstm._word_embedding.weight": torch.ones(3, 6)})
-    close(elmo._elmo_lstm._word_embedding.word_embedding, torch.cat((torch.ones(3, 6), table[3:])).numpy())
+    close(elmo._elmo_lstm._word_embedding.weight, np.ones((3, 6)))
+
+
+def test_checkpoints_of_earlier_versions_load(model: Published, tmp_path: Path) -> None:
+    """Up to elmokit 0.3 the drop-in saved the parameters of `elmokit.nn`, and the marks with the cached words."""
+    (tmp_path / "other").mkdir()
+    other = Published(tmp_path / "other", scale=0.1)
+    elmo = Elmo(*other.files, 1, dropout=0.0, vocab_to_cache=["", "a", "b"])
+    ours = load(Path(model.files[0]).parent).bilm.state_dict()
+    earlier = {
+        "_elmo_lstm."
+        + (
+            f"_token_embedder.encoder.{name[14:]}" if name.startswith("token_encoder.") else f"_elmo_lstm.{name}"
+        ): tensor
+        for name, tensor in ours.items()
+    }
+    mix = {name: tensor for name, tensor in elmo.state_dict().items() if name.startswith("scalar_mix")}
+    elmo.load_state_dict(earlier | mix | {"_elmo_lstm._word_embedding.word_embedding": torch.ones(5, 6)})
+    close(elmo(batch_to_ids([["a", "b"]]))["elmo_representations"][0][0], model.embed(["a", "b"]).mean(axis=0))
+    close(elmo._elmo_lstm._word_embedding.weight, np.ones((3, 6)))
 
 
 def test_embedder_carries_its_state(model: Published) -> None:
@@ -462,10 +475,14 @@ def test_embedder_carries_its_state(model: Published) -> None:
     states = [OracleState() for _ in range(4)]
     for batch in BATCHES:
         for row, (vectors, sentence) in enumerate(zip(embedder.embed_batch(batch), batch, strict=True)):
-            assert vectors.dtype == np.float32 and vectors.shape == (3, len(sentence), 12)
-            close(vectors, model.embed(sentence, states[row]))
+            expected = model.embed(sentence, states[row])
+            if sentence:
+                assert vectors.dtype == np.float32 and vectors.shape == (3, len(sentence), 12)
+                close(vectors, expected)
+            else:
+                assert vectors.shape == (3, 0, 1024)  # whatever the model, as in AllenNLP
     close(embedder.embed_sentence(["one"]), model.embed(["one"], states[0]))
-    assert embedder.embed_sentence([]).shape == (3, 0, 12)  # is not read
+    assert embedder.embed_sentence([]).shape == (3, 0, 1024)  # is not read
     close(embedder.embed_sentence(["one"]), model.embed(["one"], states[0]))
     layers, mask = embedder.batch_to_embeddings([["a", "b"], ["c"]])
     assert layers.shape == (2, 3, 2, 12) and mask.tolist() == [[True, True], [True, False]]

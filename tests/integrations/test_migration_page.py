@@ -46,7 +46,7 @@ def test_blocks_run(folder: Path, section: str, block: str) -> None:
 
 
 def test_every_python_block_is_tested() -> None:
-    assert sum(map(len, BLOCKS.values())) == PAGE.read_text(encoding="utf-8").count("```python") == 7
+    assert sum(map(len, BLOCKS.values())) == PAGE.read_text(encoding="utf-8").count("```python") == 8
 
 
 def test_bilm_numbers(folder: Path) -> None:

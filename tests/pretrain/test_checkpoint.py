@@ -19,9 +19,10 @@ from elmokit import weights
 from elmokit.errors import ConfigError, FormatError, InputError, OutputError
 from elmokit.pretrain.corpus import Corpus
 from elmokit.pretrain.distributed import Processes
-from elmokit.pretrain.loop import Step, train
+from elmokit.pretrain.loop import TrainingStep, train
 from elmokit.pretrain.perplexity import perplexity
-from elmokit.pretrain.run import CHECKPOINTS, Look, Run, open_run
+from elmokit.pretrain.pretrain_run import CHECKPOINTS, HeldoutEvaluation, PretrainRun, open_run
+from elmokit.pretrain.settings import TrainingSettings
 from elmokit.pretrain.state import TrainingState
 from elmokit.text.lines import read_lines
 from elmokit.training import checkpoint
@@ -31,7 +32,7 @@ from elmokit.training.metrics import Metrics
 N_STEPS = 10
 KINDS = {
     "adam, full, dropout": {"dropout": 0.3},
-    "adagrad, sampled": {"optimiser": "adagrad", "loss": "sampled", "learning_rate": 0.2, "loss_scale": 20.0},
+    "adagrad, sampled": {"optimizer": "adagrad", "loss": "sampled", "learning_rate": 0.2, "loss_scale": 20.0},
     "adam, adaptive, accumulated": {"loss": "adaptive", "accumulate": 2},
     "epochs, cosine": {"steps": None, "epochs": 0.6, "decay": "cosine"},
 }
@@ -131,16 +132,16 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, kept: Checkpoint, d
     path.write_bytes(content)
     with pytest.raises(FormatError, match=r"step-000000009.safetensors: expected .* found "):
         checkpoint.read(path)
-    found, faults = checkpoint.latest(tmp_path)
+    found, faults = checkpoint.latest(tmp_path, lambda found: None)
     assert found is not None and found.record["step"] == 5
     assert len(faults) == 1 and "000000009" in faults[0]
 
 
 def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path: Path) -> None:
-    assert checkpoint.latest(tmp_path / "none") == (None, [])
+    assert checkpoint.latest(tmp_path / "none", lambda found: None) == (None, [])
     (tmp_path / "step-000000001.safetensors").write_bytes(b"")
-    with pytest.raises(FormatError, match=r"expected a whole checkpoint, found none .*--overwrite"):
-        checkpoint.latest(tmp_path)
+    with pytest.raises(FormatError, match=r"expected an intact checkpoint, found none .*--overwrite"):
+        checkpoint.latest(tmp_path, lambda found: None)
 
 
 def test_a_checkpoint_outlives_damaged_ones_of_later_steps(tmp_path: Path, kept: Checkpoint) -> None:
@@ -149,7 +150,7 @@ def test_a_checkpoint_outlives_damaged_ones_of_later_steps(tmp_path: Path, kept:
         checkpoint.path_of(tmp_path, step).write_bytes(b"cut short")
     checkpoint.write(at_step(kept, 6), tmp_path)
     checkpoint.prune(tmp_path, None)
-    found, faults = checkpoint.latest(tmp_path)
+    found, faults = checkpoint.latest(tmp_path, lambda found: None)
     assert found is not None and found.record["step"] == 6 and not faults
 
 
@@ -168,7 +169,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, kept: Checkpoint
     with file_size_limit(5000), pytest.raises(OutputError, match=r"cannot be written: .*make room"):
         checkpoint.write(at_step(kept, 9), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["step-000000005.safetensors"]
-    found, faults = checkpoint.latest(tmp_path)
+    found, faults = checkpoint.latest(tmp_path, lambda found: None)
     assert found is not None and not faults
 
 
@@ -187,13 +188,15 @@ def test_a_full_disk_leaves_the_metrics_as_they_were(tmp_path: Path) -> None:
 # ---- runs
 
 
-def start(folder: Path, text: Path, heldout: Path | None = None, **changes: object) -> Run:
+def start(folder: Path, text: Path, heldout: Path | None = None, **changes: object) -> PretrainRun:
     return open_run(
-        folder, Processes(), lambda: synthetic.state(text, heldout=heldout and str(heldout), **changes),
-    )  # fmt: skip
+        folder,
+        Processes(),
+        lambda: synthetic.state(text, heldout=heldout and str(heldout), **changes),
+    )
 
 
-def resume(folder: Path, **given: object) -> Run:
+def resume(folder: Path, **given: object) -> PretrainRun:
     def begin() -> TrainingState:
         raise AssertionError("there is a run already")
 
@@ -203,7 +206,7 @@ def resume(folder: Path, **given: object) -> Run:
 def test_the_folder_of_a_run_is_a_model_with_the_best_weights(tmp_path: Path, text: Path, heldout: Path) -> None:
     run = start(tmp_path / "run", text, heldout)
     events = list(run.go())
-    looks = [event for event in events if isinstance(event, Look)]
+    looks = [event for event in events if isinstance(event, HeldoutEvaluation)]
     assert [look.step for look in looks] == [4, 8, 12]
     best = min(looks, key=lambda look: look.perplexity.geometric_mean)
     model = weights.load(tmp_path / "run")
@@ -222,7 +225,7 @@ def test_the_folder_of_a_run_is_a_model_with_the_best_weights(tmp_path: Path, te
 def test_weights_that_got_worse_are_not_exported(tmp_path: Path, text: Path, heldout: Path) -> None:
     run = start(tmp_path / "run", text, heldout, steps=12)
     for event in run.go():
-        if isinstance(event, Look) and event.step == 8:
+        if isinstance(event, HeldoutEvaluation) and event.step == 8:
             for parameter in run.state.head.parameters():
                 parameter.data.mul_(-5)  # from now on it is bad
     assert run.state.best is not None and run.state.best["step"] == 8
@@ -234,10 +237,10 @@ def test_weights_that_got_worse_are_not_exported(tmp_path: Path, text: Path, hel
 def test_the_best_weights_stay_when_their_checkpoint_is_damaged(tmp_path: Path, text: Path, heldout: Path) -> None:
     run = start(tmp_path / "run", text, heldout, steps=12)
     for event in run.go():
-        if isinstance(event, Look) and event.step == 8:
+        if isinstance(event, HeldoutEvaluation) and event.step == 8:
             for parameter in run.state.head.parameters():
                 parameter.data.mul_(-5)
-        if isinstance(event, Look) and event.step == 12:
+        if isinstance(event, HeldoutEvaluation) and event.step == 12:
             checkpoint.path_of(tmp_path / "run" / CHECKPOINTS, 8).write_bytes(b"cut short")
     assert run.state.best is not None and run.state.best["step"] == 8
     assert run.lost is not None and "step-000000008" in run.lost
@@ -250,7 +253,7 @@ def test_a_killed_run_goes_on_and_its_metrics_do_not_repeat(tmp_path: Path, text
     list(whole.go())
     run = start(tmp_path / "run", text, heldout)
     for event in run.go():
-        if isinstance(event, Step) and event.step == 10:
+        if isinstance(event, TrainingStep) and event.step == 10:
             break  # as if killed: the last checkpoint is that of step 8
     del run
     again = resume(tmp_path / "run")
@@ -295,12 +298,12 @@ def test_what_a_resume_has_changed_is_remembered_at_once(tmp_path: Path, text: P
 def test_a_longer_run_goes_on_from_a_complete_one(tmp_path: Path, text: Path) -> None:
     list(start(tmp_path, text, steps=3).go())
     longer = resume(tmp_path, steps=5)
-    assert [event.step for event in longer.go() if isinstance(event, Step)] == [4, 5]
+    assert [event.step for event in longer.go() if isinstance(event, TrainingStep)] == [4, 5]
 
 
 def test_a_run_is_not_overwritten_by_accident(tmp_path: Path, text: Path) -> None:
     start(tmp_path / "run", text)
-    with pytest.raises(OutputError, match="has a run already; go on with --resume"):
+    with pytest.raises(OutputError, match="already contains a run; continue it with --resume"):
         start(tmp_path / "run", text)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("all of it")
@@ -324,9 +327,9 @@ def test_a_full_disk_ends_a_run_that_can_go_on(tmp_path: Path, text: Path) -> No
 def test_shards_that_disappear(tmp_path: Path, text: Path) -> None:
     shards = [synthetic.write(tmp_path / f"{k}.txt", 30, seed=k) for k in range(3)]
     run = start(tmp_path / "run", tmp_path / "?.txt", steps=100, batch_tokens=30)
-    with pytest.raises(InputError, match=r"found it gone; put it back, then resume"):
+    with pytest.raises(InputError, match=r"found none; restore it, then resume"):
         for event in run.go():
-            if isinstance(event, Step) and event.step == 1:
+            if isinstance(event, TrainingStep) and event.step == 1:
                 content = {path: path.read_bytes() for path in shards}
                 for path in shards:
                     path.unlink()
@@ -343,3 +346,19 @@ def test_an_empty_heldout_text_is_told_at_once(tmp_path: Path, text: Path) -> No
     with pytest.raises(InputError, match="expected held-out sentences, found none"):
         start(tmp_path / "run", text, tmp_path / "dev.txt")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_checkpoint_of_an_older_version_goes_on(text: Path) -> None:
+    """Its settings have a former name and lack a field; its tensors are under `optimiser.`, as they still are."""
+    state = synthetic.state(text)
+    next(iter(train(state, Corpus(str(text)))))
+    kept = state.to_checkpoint()
+    assert any(name.startswith("optimiser.") for name in kept.tensors)
+    old = json.loads(json.dumps(kept.record["settings"]))
+    old["optimiser"] = old.pop("optimizer")
+    del old["accumulate"]
+    again = TrainingState.from_checkpoint(Checkpoint({**kept.record, "settings": old}, kept.tensors))
+    assert again.settings == state.settings
+    assert len(again.optimizer.state) == len(state.optimizer.state) > 0
+    with pytest.raises(FormatError, match="expected settings of this version of elmokit, found odd"):
+        TrainingSettings.from_json({**old, "odd": 1})

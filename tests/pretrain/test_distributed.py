@@ -20,14 +20,14 @@ from elmokit import weights
 from elmokit.cli import app
 from elmokit.errors import ConfigError, ElmoError
 from elmokit.pretrain.corpus import Corpus
-from elmokit.pretrain.distributed import Processes, joined
+from elmokit.pretrain.distributed import Processes, process_group
 from elmokit.pretrain.loop import train
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "full": {},
     "sampled, accumulated": {"loss": "sampled", "accumulate": 2},
     "tiers": {"loss": "adaptive"},
-    "adagrad": {"loss": "sampled", "optimiser": "adagrad", "learning_rate": 0.2, "loss_scale": 20.0},
+    "adagrad": {"loss": "sampled", "optimizer": "adagrad", "learning_rate": 0.2, "loss_scale": 20.0},
     "too small to share": {"batch_tokens": 9},  # often a single sentence: one process has nothing to read
 }
 
@@ -74,15 +74,34 @@ def test_a_run_goes_on_with_another_number_of_processes(text: Path, monkeypatch:
     """The whole command: one process speaks and writes, all go on from its checkpoint."""
     monkeypatch.chdir(text.parent)
     synthetic.write(text.with_name("dev.txt"), 10, seed=1)
-    usual = ["pretrain", "--train", "train.txt", "--heldout", "dev.txt", "--preset", "tiny", "--batch-tokens", "100",
-             "--dropout", "0", "--log-every", "1", "--device", "cpu", "--decay", "none"]  # fmt: skip
+    usual = [
+        "pretrain",
+        "--train",
+        "train.txt",
+        "--heldout",
+        "dev.txt",
+        "--preset",
+        "tiny",
+        "--batch-tokens",
+        "100",
+        "--dropout",
+        "0",
+        "--log-every",
+        "1",
+        "--device",
+        "cpu",
+        "--decay",
+        "none",
+    ]
     for arguments in ((*usual, "--steps", "6", "-o", "one"), (*usual, "--steps", "2", "-o", "two")):
         assert CliRunner().invoke(app, arguments).exit_code == 0
     said = torchrun("-m", "elmokit", "pretrain", "-o", "two", "--resume", "--steps", "6", "--device", "cpu")
     assert said.count("from step 2") == 1
     one, two = (Path(folder, "metrics.jsonl").read_text().splitlines() for folder in ("one", "two"))
-    found, expected = ({line["step"]: line["loss"] for line in map(json.loads, lines) if line["kind"] == "step"}
-                       for lines in (two, one))  # fmt: skip
+    found, expected = (
+        {line["step"]: line["loss"] for line in map(json.loads, lines) if line["kind"] == "step"}
+        for lines in (two, one)
+    )
     assert found == pytest.approx(expected, rel=1e-4)
     for name, tensor in weights.load("one").bilm.state_dict().items():
         torch.testing.assert_close(weights.load("two").bilm.state_dict()[name], tensor, atol=1e-4, rtol=1e-3)
@@ -90,12 +109,12 @@ def test_a_run_goes_on_with_another_number_of_processes(text: Path, monkeypatch:
 
 def test_the_environment_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "first")
-    with pytest.raises(ConfigError, match="as torchrun sets them"), joined("cpu"):
+    with pytest.raises(ConfigError, match="as torchrun sets them"), process_group("cpu"):
         pass
     monkeypatch.delenv("RANK")
-    with joined("cpu") as processes:
+    with process_group("cpu") as processes:
         assert processes == Processes()
-    with pytest.raises(ConfigError, match=r"--device: expected cpu, cuda.* found 'abacus'"), joined("abacus"):
+    with pytest.raises(ConfigError, match=r"device: expected cpu, cuda.* found 'abacus'"), process_group("abacus"):
         pass
 
 
@@ -105,14 +124,15 @@ def test_a_process_that_loses_another_says_so_in_one_line(monkeypatch: pytest.Mo
         monkeypatch.setenv(name, value)
     for name in ("init_process_group", "destroy_process_group"):
         monkeypatch.setattr(torch.distributed, name, lambda *_, **__: None)
-    with pytest.raises(ElmoError, match=r"^process 1: lost another one, .*Connection closed.*--resume$"), joined("cpu"):
+    lost = r"^process 1: lost another process, .*Connection closed.*--resume$"
+    with pytest.raises(ElmoError, match=lost), process_group("cpu"):
         raise RuntimeError("[/third_party/gloo/gloo/transport/tcp/pair.cc:525] Connection closed by peer\nmore")
-    with pytest.raises(RuntimeError, match="shapes"), joined("cpu"):
+    with pytest.raises(RuntimeError, match="shapes"), process_group("cpu"):
         raise RuntimeError("shapes do not match")
 
 
 if __name__ == "__main__":  # one of the processes that torchrun starts
-    with joined("cpu") as here:
+    with process_group("cpu") as here:
         if here.rank == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
             os.kill(os.getpid(), signal.SIGKILL)
         made = losses(sys.argv[1], here)

@@ -14,13 +14,13 @@ import torch
 
 from elmokit import weights
 from elmokit.embed.predict import predict_next
-from elmokit.embed.words import WordReader
+from elmokit.embed.word_reader import WordReader
 from elmokit.errors import ConfigError, OutputError
 from elmokit.nn.softmax import AdaptiveHead, SoftmaxHead
 from elmokit.pretrain.distributed import Processes
 from elmokit.pretrain.finetune import finetune
 from elmokit.pretrain.perplexity import perplexity
-from elmokit.pretrain.run import CHECKPOINTS, SOFTMAX, Run, open_run
+from elmokit.pretrain.pretrain_run import CHECKPOINTS, SOFTMAX, PretrainRun, open_run
 from elmokit.pretrain.state import TrainingState
 from elmokit.text.lines import read_lines
 from elmokit.training import checkpoint
@@ -34,9 +34,16 @@ def domain(tmp_path: Path) -> dict[str, Any]:
         swapped = path.read_text().replace("runs", "?").replace("grows", "runs").replace("?", "grows")
         path.write_text(swapped)
     return {
-        "train": (str(tmp_path / "domain.txt"),), "heldout": str(tmp_path / "domain-dev.txt"), "batch_tokens": 100,
-        "steps": 20, "heldout_every": 10, "checkpoint_every": 10, "log_every": 5, "warm_up": 2, "learning_rate": 0.02,
-    }  # fmt: skip
+        "train": (str(tmp_path / "domain.txt"),),
+        "heldout": str(tmp_path / "domain-dev.txt"),
+        "batch_tokens": 100,
+        "steps": 20,
+        "heldout_every": 10,
+        "checkpoint_every": 10,
+        "log_every": 5,
+        "warm_up": 2,
+        "learning_rate": 0.02,
+    }
 
 
 @pytest.fixture
@@ -47,7 +54,7 @@ def parent(tmp_path: Path) -> Path:
     return tmp_path / "parent"
 
 
-def complete(name: Path, folder: Path, given: dict[str, Any], **options: Any) -> tuple[list[Run], list[str]]:
+def complete(name: Path, folder: Path, given: dict[str, Any], **options: Any) -> tuple[list[PretrainRun], list[str]]:
     said: list[str] = []
     runs = []
     for run in finetune(str(name), folder, Processes(), given=given, say=said.append, **options):
@@ -79,7 +86,7 @@ def test_published_weights_get_a_softmax_first(tmp_path: Path, domain: dict[str,
     options, arrays = oracle.random_model(np.random.default_rng(0))
     published = models.write(tmp_path / "published", options, arrays)
     (fit, run), said = complete(published, tmp_path / "out", domain)
-    assert "has no softmax over these words; fitting one first, with all else as it is" in said[0]
+    assert "has no softmax over these words; fitting one first, with all other weights frozen" in said[0]
     assert said[1].startswith("held-out perplexity before: ")
     old, fitted = (weights.load(folder).bilm.state_dict() for folder in (published, tmp_path / "out" / SOFTMAX))
     assert all(torch.equal(old[name], fitted[name]) for name in old)
@@ -121,7 +128,7 @@ def test_a_run_in_the_way(tmp_path: Path, parent: Path, domain: dict[str, Any]) 
     """Also one that was interrupted while it fitted a softmax."""
     next(finetune(str(parent), tmp_path / "out", Processes(), given={**domain, "loss": "adaptive"}))
     assert [path.name for path in (tmp_path / "out").iterdir()] == [SOFTMAX]
-    with pytest.raises(OutputError, match="has a run already"):
+    with pytest.raises(OutputError, match="already contains a run"):
         complete(parent, tmp_path / "out", domain)
     next(finetune(str(parent), tmp_path / "out", Processes(), given=domain, overwrite=True))
     assert not (tmp_path / "out" / SOFTMAX).exists()
@@ -130,7 +137,7 @@ def test_a_run_in_the_way(tmp_path: Path, parent: Path, domain: dict[str, Any]) 
 def test_a_model_is_not_replaced_by_its_own_fine_tuning(parent: Path, domain: dict[str, Any]) -> None:
     before = {path: path.stat().st_mtime_ns for path in parent.rglob("*")}
     for name, option in ((parent, "overwrite"), (parent / "weights.safetensors", "overwrite"), (parent, "resume")):
-        with pytest.raises(ConfigError, match="expected another folder than that of the model"):
+        with pytest.raises(ConfigError, match="expected a folder other than that of the model"):
             complete(name, parent, domain, **{option: True})
     assert {path: path.stat().st_mtime_ns for path in parent.rglob("*")} == before
 
@@ -141,12 +148,12 @@ def test_sentences_that_are_also_trained_on_are_counted_once(
     published = models.write(tmp_path / "published", *oracle.random_model(np.random.default_rng(0)))
     Path(domain["heldout"]).write_text("never seen\n" + Path(domain["train"][0]).read_text().splitlines()[5])
     first, _ = complete(published, tmp_path / "out", {**domain, "steps": 1}, resume=True)
-    monkeypatch.setattr("elmokit.pretrain.run.overlap", None)  # a run that goes on knows it
+    monkeypatch.setattr("elmokit.pretrain.pretrain_run.count_overlap", None)  # a run that goes on knows it
     again, _ = complete(published, tmp_path / "out", {}, resume=True)
     assert [run.state.notes["overlap"] for run in (*first, *again)] == [1, 1, 1, 1]
 
 
-# ---- softmax in tiers
+# ---- adaptive softmax
 
 
 @pytest.fixture
@@ -160,7 +167,7 @@ def in_tiers(tmp_path: Path) -> Path:
 def test_a_softmax_in_tiers_is_part_of_the_model(tmp_path: Path, in_tiers: Path) -> None:
     """Weights and tiers are those of the trainer's best step."""
     model = weights.load(in_tiers)
-    kept, _ = checkpoint.latest(in_tiers / CHECKPOINTS)
+    kept, _ = checkpoint.latest(in_tiers / CHECKPOINTS, lambda found: None)
     assert kept is not None
     best = TrainingState.from_checkpoint(
         checkpoint.read(checkpoint.path_of(in_tiers / CHECKPOINTS, kept.record["best"]["step"]))
@@ -172,8 +179,13 @@ def test_a_softmax_in_tiers_is_part_of_the_model(tmp_path: Path, in_tiers: Path)
     assert found.mean == pytest.approx(kept.record["best"]["mean"], rel=1e-6)
     for direction in ("forward", "backward"):
         words = predict_next(
-            model, WordReader(model), "the red", direction=direction, top=100, exclude=()  # type: ignore[arg-type]
-        )  # fmt: skip
+            model,
+            WordReader(model),
+            "the red",
+            direction=direction,
+            top=100,
+            exclude=(),  # type: ignore[arg-type]
+        )
         assert len(words) == len(model.vocabulary or ())
         assert sum(word.probability for word in words) == pytest.approx(1, abs=1e-5)
     weights.save(model, tmp_path / "half", half=True)
@@ -199,4 +211,4 @@ def test_another_kind_of_softmax_is_fitted_first(
     given = {**domain, "loss": loss, "n_samples": 10, "steps": 2}
     runs, said = complete(other, tmp_path / "out", given)
     assert len(runs) == 2 and f"has no {loss} softmax over these words; fitting one first" in said[0]
-    assert type(weights.load(tmp_path / "out").softmax()) is kind
+    assert isinstance(weights.load(tmp_path / "out").softmax(), kind)

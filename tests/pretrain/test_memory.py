@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import elmokit
-from elmokit.pretrain.batch import make_batch
 from elmokit.pretrain.corpus import Corpus
+from elmokit.pretrain.training_batch import make_batch
 from elmokit.text.characters import ByteCharacters
 from elmokit.text.vocabulary import Vocabulary
 
@@ -91,11 +91,29 @@ def test_the_command_makes_its_first_step_soon(shared_data: Path, tmp_path: Path
     """With a held-out text, of which all training text is asked whether it has its sentences."""
     lm = shared_data / "lm"
     command = [
-        sys.executable, "-m", "elmokit", "pretrain", "--train", str(lm / "train-*.txt.xz"), "--heldout",
-        str(lm / "heldout-dev.txt.xz"), "--vocabulary", str(PACKAGE / "models" / "base" / "vocabulary.txt"),
-        "-o", str(tmp_path / "run"), "--preset", "tiny", "--threads", "1", "--log-every", "1", "--steps", "100000",
-        "--heldout-every", "100000",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "elmokit",
+        "pretrain",
+        "--train",
+        str(lm / "train-*.txt.xz"),
+        "--heldout",
+        str(lm / "heldout-dev.txt.xz"),
+        "--vocabulary",
+        str(PACKAGE / "models" / "base" / "vocabulary.txt"),
+        "-o",
+        str(tmp_path / "run"),
+        "--preset",
+        "tiny",
+        "--threads",
+        "1",
+        "--log-every",
+        "1",
+        "--steps",
+        "100000",
+        "--heldout-every",
+        "100000",
+    ]
     metrics = tmp_path / "run" / "metrics.jsonl"
     before = sum(os.times()[2:4])  # of children
     with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.DEVNULL) as process:

@@ -20,7 +20,7 @@ from elmokit.nn.softmax import assemble_head
 from elmokit.pretrain.distributed import Processes
 from elmokit.pretrain.finetune import finetune
 from elmokit.pretrain.perplexity import perplexity
-from elmokit.pretrain.run import CHECKPOINTS, SOFTMAX, Run
+from elmokit.pretrain.pretrain_run import CHECKPOINTS, SOFTMAX, PretrainRun
 from elmokit.pretrain.state import TrainingState
 from elmokit.text.lines import read_lines
 from elmokit.text.vocabulary import vocabulary_of
@@ -45,12 +45,18 @@ def given(tmp_path: Path) -> dict[str, Any]:
         path = synthetic.write(tmp_path / name, n, seed)
         path.write_text(path.read_text().replace("cat", "das").replace("red", "Haus").replace("now", "present"))
     return {
-        "train": (str(tmp_path / "train.txt"),), "heldout": str(tmp_path / "dev.txt"), "batch_tokens": 100,
-        "steps": 15, "heldout_every": 5, "checkpoint_every": 5, "warm_up": 2, "learning_rate": 0.02,
-    }  # fmt: skip
+        "train": (str(tmp_path / "train.txt"),),
+        "heldout": str(tmp_path / "dev.txt"),
+        "batch_tokens": 100,
+        "steps": 15,
+        "heldout_every": 5,
+        "checkpoint_every": 5,
+        "warm_up": 2,
+        "learning_rate": 0.02,
+    }
 
 
-def complete(name: Path, folder: Path, given: dict[str, Any], **options: Any) -> list[Run]:
+def complete(name: Path, folder: Path, given: dict[str, Any], **options: Any) -> list[PretrainRun]:
     runs = []
     for run in finetune(str(name), folder, Processes(), given=given, **options):
         for _ in run.go():
@@ -131,7 +137,7 @@ def test_it_goes_on_after_a_crash(tmp_path: Path, given: dict[str, Any], kind: s
     complete(source, tuning, given, resume=True)
     for name in ("weights.safetensors", "softmax.safetensors", "options.json", "vocabulary.txt"):
         assert (tuning / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    kept, _ = checkpoint.latest(tuning / CHECKPOINTS)
+    kept, _ = checkpoint.latest(tuning / CHECKPOINTS, lambda found: None)
     assert kept is not None
     state = TrainingState.from_checkpoint(kept)
     assert state.alphabet == weights.load(source).alphabet
@@ -142,7 +148,7 @@ def test_it_goes_on_after_a_crash(tmp_path: Path, given: dict[str, Any], kind: s
 def test_a_model_that_reads_words_predicts_the_same_words(tmp_path: Path, given: dict[str, Any], kind: str) -> None:
     source = write(tmp_path / "source", kind)
     (tmp_path / "other.txt").write_text("<S>\n</S>\n<UNK>\nthe\n")
-    with pytest.raises(ConfigError, match="--vocabulary: expected the words of the model, which reads words too"):
+    with pytest.raises(ConfigError, match="--vocabulary: expected the words of the model, which reads the same words"):
         complete(source, tmp_path / "out", {**given, "vocabulary": str(tmp_path / "other.txt")})
     (tmp_path / "same.txt").write_text("".join(f"{word}\n" for word in weights.load(source).vocabulary or ()))
     if kind == "words":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import language_model
 import numpy as np
@@ -107,9 +108,7 @@ def test_a_softmax_in_tiers(small: language_model.SmallModel) -> None:
 
 def test_progress(small: language_model.SmallModel) -> None:
     seen: list[tuple[int, int]] = []
-    result = perplexity(
-        weights.load(small.folder), LINES, batch_tokens=10, progress=lambda *done: seen.append(done)
-    )  # fmt: skip
+    result = perplexity(weights.load(small.folder), LINES, batch_tokens=10, progress=lambda *done: seen.append(done))
     assert len(seen) > 1 and seen == sorted(seen) and seen[-1] == (result.sentences, result.tokens)
 
 
@@ -129,7 +128,30 @@ def test_models_that_cannot_predict(small: language_model.SmallModel) -> None:
 
 def test_bad_input(small: language_model.SmallModel) -> None:
     model = weights.load(small.folder)
-    with pytest.raises(InputError, match="expected one sentence or more"):
+    with pytest.raises(InputError, match="expected at least one sentence"):
         perplexity(model, ["", " "])
     with pytest.raises(ConfigError, match="expected state reset or carry"):
         perplexity(model, LINES, state="warm")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kept", [("the", "cat", "."), (), WORDS])
+@pytest.mark.parametrize("state", ["reset", "carry"])
+def test_a_smaller_vocabulary_merges_the_other_words_into_the_unknown_one(
+    small: language_model.SmallModel, kept: tuple[str, ...], state: Literal["reset", "carry"]
+) -> None:
+    """By the slow way: log of the sum of p over all words that count as unknown."""
+    merged = [i for i, word in enumerate(WORDS) if word == "<UNK>" or word not in (*kept, "<S>", "</S>")]
+    expected = []
+    for direction in (0, 1):
+        losses = []
+        carried = oracle.OracleState() if state == "carry" else None
+        for sentence in SENTENCES:
+            marked = ["<S>", *sentence, "</S>"][:: 1 if direction == 0 else -1]
+            for x, word in zip(small.read(marked[:-1], direction, carried), marked[1:], strict=True):
+                p = np.exp(small.log_p(x))
+                is_kept = word in (*kept, "<S>", "</S>") and word in WORDS
+                losses.append(-np.log(p[WORDS.index(word)] if is_kept else p[merged].sum()))
+        expected.append(np.exp(np.mean(losses)))
+    result = perplexity(weights.load(small.folder), LINES, words=kept, state=state, rows=1)
+    assert [result.forward, result.backward] == pytest.approx(expected, rel=1e-5)
+    assert result.unknown == sum(word not in kept or word not in WORDS for s in SENTENCES for word in s)

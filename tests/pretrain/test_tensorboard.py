@@ -8,7 +8,7 @@ import pytest
 import synthetic
 
 from elmokit.pretrain.distributed import Processes
-from elmokit.pretrain.run import open_run
+from elmokit.pretrain.pretrain_run import open_run
 
 event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 

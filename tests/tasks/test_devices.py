@@ -12,25 +12,29 @@ from task_batches import MadeUp
 from torch.overrides import TorchFunctionMode
 
 from elmokit.nn.padded import TokenIds
-from elmokit.tasks import ner, snli, sst
+from elmokit.tasks import ner, pos, snli, sst
 from elmokit.tasks.coref.document import Document
-from elmokit.tasks.inputs import SentenceIds, TextBatch
-from elmokit.tasks.squad.example import Passage, Question
-from elmokit.tasks.srl.example import Proposition
-from elmokit.tasks.srl.example import Sentence as Clause
-from elmokit.tasks.table import TASKS, get_task
-from elmokit.tasks.tags import Span
-from elmokit.tasks.task import TaskBatch, predict_batch
+from elmokit.tasks.shared.inputs import SentenceIds, TextBatch
+from elmokit.tasks.shared.tags import Span
+from elmokit.tasks.shared.task_base import TaskBatch, predict_batch
+from elmokit.tasks.squad.question import Passage, Question
+from elmokit.tasks.srl.proposition import Proposition, SrlSentence
+from elmokit.tasks.task_table import TASKS, get_task
 
 MAKERS = {torch.tensor, torch.zeros, torch.ones, torch.full, torch.empty, torch.arange, torch.rand, torch.randint}
 # Functions that may: their tensors are numbers for Python, or are moved by who asks, or go with every device
 FREE = {"_part", "from_lengths", "targets", "l2"}
 EXAMPLES: dict[str, list[Any]] = {
-    "ner": [ner.Sentence(("a", "b"), (Span(0, 1, "X"),)), ner.Sentence(("a",), ())],
-    "sst": [sst.Sentence(("a", "b"), "1"), sst.Sentence(("a",), "2")],
+    "ner": [ner.NerSentence(("a", "b"), (Span(0, 1, "X"),)), ner.NerSentence(("a",), ())],
+    "sst": [sst.SstSentence(("a", "b"), "1"), sst.SstSentence(("a",), "2")],
+    "pos": [pos.PosSentence(("a", "b"), ("X", "Y")), pos.PosSentence(("a",), ("Y",))],
+    "upos": [pos.PosSentence(("a", "b"), ("X", "Y")), pos.PosSentence(("a",), ("Y",))],
     "snli": [snli.Pair(("a", "b"), ("a",), "neutral"), snli.Pair(("a",), ("a", "b"), "entailment")],
     "squad": [Question.from_text("a b", Passage.from_text("a b. B a"), span=(1, 2))],
-    "srl": [Clause(("a", "b", "a"), (Proposition(1, (Span(0, 1, "A"), Span(1, 2, "V"))),)), Clause(("b",), ())],
+    "srl": [
+        SrlSentence(("a", "b", "a"), (Proposition(1, (Span(0, 1, "A"), Span(1, 2, "V"))),)),
+        SrlSentence(("b",), ()),
+    ],
     "coref": [Document([["a", "b"], ["a"]], ["x", "y"], [[(0, 0), (2, 2)]], "GUM_vlog_x")],
 }
 

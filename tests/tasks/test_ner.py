@@ -13,9 +13,9 @@ from compressed import SUFFIXES, compress
 from task_batches import MadeUp
 
 from elmokit.errors import InputError
-from elmokit.tasks.ner import Entity, Ner, NerSettings, Sentence, Tagger
-from elmokit.tasks.tags import Scheme, Span
-from elmokit.tasks.task import predict_batch
+from elmokit.tasks.ner import Entity, Ner, NerSentence, NerSettings, Tagger
+from elmokit.tasks.shared.tags import Scheme, Span
+from elmokit.tasks.shared.task_base import predict_batch
 
 TASK = Ner()
 
@@ -54,7 +54,7 @@ def test_tags_that_follow_no_scheme_are_told(tmp_path: Path, caplog: pytest.LogC
         TASK.read(write(tmp_path, good + "a O\nb B-A\n"))  # one in three hundred is as it may be
         assert caplog.text == ""
         TASK.read(write(tmp_path, "a I-A\n\nb I-A\n\na O\nb B-A\n"))
-    assert "1 sentences break IOB1, which the others follow; read as conlleval does" in caplog.text
+    assert "1 sentences violate the tagging scheme IOB1; read as in conlleval" in caplog.text
 
 
 def test_a_line_of_text_may_be_several_sentences() -> None:
@@ -63,11 +63,11 @@ def test_a_line_of_text_may_be_several_sentences() -> None:
     assert first.tokens == ("Ada", "met", "Dr.", "Euler", ".") and second.tokens == ("It", "rained", "in", "Basel", "!")
     assert second.offsets is not None and text[slice(*second.offsets[3])] == "Basel"
     assert TASK.parse("  ") == []
-    [tokenised] = TASK.parse("Angela Merkel met Barack Obama in Berlin .")
-    assert len(tokenised.tokens) == 8
+    [tokenized] = TASK.parse("Angela Merkel met Barack Obama in Berlin .")
+    assert len(tokenized.tokens) == 8
 
 
-def test_json_and_colours() -> None:
+def test_json_and_colors() -> None:
     [sentence] = TASK.parse("“Ada Lovelace” met Euler.")
     found = [Entity(Span(1, 3, "PER"), 0.98765), Entity(Span(5, 6, "THING"), 0.5)]
     assert TASK.to_json(sentence, found) == {
@@ -81,12 +81,12 @@ def test_json_and_colours() -> None:
     assert shown.plain == '" Ada Lovelace PER " met Euler THING .'
     first = shown.spans[0]
     assert (shown.plain[first.start : first.end], first.style) == ("Ada Lovelace", "bold green")
-    columns = Sentence(("Ada", "met"), ())
+    columns = NerSentence(("Ada", "met"), ())
     assert TASK.to_json(columns, [Entity(Span(0, 1, "PER"), 1.0)])["entities"][0]["text"] == "Ada"
     assert TASK.show(columns, []).plain == "Ada met"
 
 
-def network(examples: list[Sentence]) -> tuple[Tagger, MadeUp]:
+def network(examples: list[NerSentence]) -> tuple[Tagger, MadeUp]:
     made = MadeUp.of(TASK, examples, elmo_at="both")
     torch.manual_seed(0)
     settings = NerSettings(hidden=5, layers=2, character_filters=0)
@@ -108,13 +108,13 @@ def test_nothing_depends_on_padding_or_on_the_batch(tmp_path: Path) -> None:
 
 
 def test_every_type_has_all_its_tags() -> None:
-    examples = [Sentence(("a", "b"), (Span(0, 1, "X"), Span(1, 2, "Y-Z")))]
+    examples = [NerSentence(("a", "b"), (Span(0, 1, "X"), Span(1, 2, "Y-Z")))]
     tagger, _ = network(examples)
     assert tagger.tags == ["O", "B-X", "I-X", "E-X", "S-X", "B-Y-Z", "I-Y-Z", "E-Y-Z", "S-Y-Z"]
 
 
 def test_data_without_entities_train_and_predict_none() -> None:
-    examples = [Sentence(("a", "b"), ()), Sentence(("c",), ())]
+    examples = [NerSentence(("a", "b"), ()), NerSentence(("c",), ())]
     tagger, made = network(examples)
     assert TASK.labels(examples) == {"types": []} and float(tagger.loss(made.batch(examples)).detach()) == 0
     assert predict_batch(tagger, made.batch(examples)) == [[], []]

@@ -15,7 +15,7 @@ from rich.text import Text
 from task_batches import MadeUp, overfit, slow_attention
 
 from elmokit.errors import InputError
-from elmokit.tasks.classification import Classified
+from elmokit.tasks.shared.classification import Classified
 from elmokit.tasks.snli import Esim, Pair, Snli, SnliSettings, align, enhance
 
 TASK = Snli()
@@ -42,7 +42,7 @@ def test_snli_json_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
     with caplog.at_level(logging.WARNING):
         pairs = TASK.read(path)
     assert pairs == [PAIR, Pair(PAIR.premise, PAIR.hypothesis, "neutral")]
-    assert "snli.jsonl: 2 pairs without a gold label (-) were left out" in caplog.text
+    assert "snli.jsonl: skipped 2 pairs without a gold label (-)" in caplog.text
 
 
 def test_nothing_is_said_when_all_pairs_have_labels(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -63,7 +63,7 @@ def test_a_table_plain_or_compressed(tmp_path: Path, suffix: str, opener) -> Non
     assert TASK.read(path) == [
         PAIR,
         Pair(("She", "said", '"', "no", '"', "."), ("She", "said", "yes"), "contradiction"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_table_with_other_columns_in_another_order(tmp_path: Path) -> None:
@@ -97,7 +97,9 @@ HEADER = "gold_label\tsentence1\tsentence2\n"
         (HEADER + "\tA b.\tC.\n", "line 2: expected a label .*found ''"),
         (HEADER + "neutral\t \tC.\n", "line 2: premise: expected at least one word"),
         (HEADER + "neutral\tC.\t\n", "line 2: hypothesis: expected at least one word"),
-        (record() + "\n{broken\n", "line 2: expected a JSON object, found a fault at character 2"),
+        ('{"id": ' + "1" * 5000 + "}\n", "line 1: expected a JSON object, found an integer of 5000 digits"),
+        ('{"id": ' + "[" * 5000 + "}\n", "line 1: expected a JSON object, found more than 50 nested lists"),
+        (record() + "\n{broken\n", "line 2: expected a JSON object, found a syntax error at character 2"),
         (record() + "\n[1]\n", "line 2: expected a JSON object, found"),
         (record(sentence2=None) + "\n", "line 1: expected a JSON object with a text 'sentence2', found none"),
         (record(sentence1=3) + "\n", "line 1: .*'sentence1', found 3"),
@@ -116,8 +118,10 @@ def test_a_broken_line_names_file_and_line(tmp_path: Path, text: str, message: s
 def test_the_published_counts(shared_data: Path) -> None:
     pairs = TASK.read(shared_data / "nli" / "snli" / "snli_1.0_dev.jsonl.gz")
     assert [sum(pair.label == label for pair in pairs) for label in TASK.labels(pairs)["relation"]] == [
-        3329, 3235, 3278,
-    ]  # fmt: skip
+        3329,
+        3235,
+        3278,
+    ]
     trial = TASK.read(shared_data / "nli" / "sick" / "SICK_trial.txt")
     assert len(trial) == 500
 
@@ -191,19 +195,17 @@ def test_twenty_pairs_are_learnt_by_heart(elmo_at: str | None) -> None:
 
 
 def test_training_without_a_label_is_refused() -> None:
-    unlabelled = [Pair(("a",), ("b",))]
-    made = MadeUp.of(TASK, unlabelled)
+    unlabeled = [Pair(("a",), ("b",))]
+    made = MadeUp.of(TASK, unlabeled)
     with pytest.raises(InputError, match=r"expected entailment, neutral, contradiction.*found none"):
-        esim(made).loss(made.batch(unlabelled))
+        esim(made).loss(made.batch(unlabeled))
 
 
 # ---- scores and predictions
 
 
 def test_accuracy() -> None:
-    predictions = [
-        Classified(label, {label: 1.0}) for label in ("entailment", "contradiction", "contradiction")
-    ]  # fmt: skip
+    predictions = [Classified(label, {label: 1.0}) for label in ("entailment", "contradiction", "contradiction")]
     assert TASK.score(PAIRS, predictions) == {"accuracy": pytest.approx(200 / 3)}
 
 
@@ -245,11 +247,13 @@ def test_what_is_no_pair_is_refused(line: str, message: str) -> None:
 
 def test_json_and_terminal() -> None:
     prediction = Classified("neutral", {"entailment": 0.25, "neutral": 0.5, "contradiction": 0.25})
-    unlabelled = Pair(PAIR.premise, PAIR.hypothesis)
-    assert TASK.to_json(unlabelled, prediction) == {
-        "premise": "A man sleeps .", "hypothesis": "He is n't awake .", "label": "neutral",
+    unlabeled = Pair(PAIR.premise, PAIR.hypothesis)
+    assert TASK.to_json(unlabeled, prediction) == {
+        "premise": "A man sleeps .",
+        "hypothesis": "He is n't awake .",
+        "label": "neutral",
         "probabilities": prediction.probabilities,
-    }  # fmt: skip
+    }
     assert TASK.to_json(PAIR, prediction)["gold"] == "entailment"
     shown = TASK.show(PAIR, prediction)
     assert isinstance(shown, Text)

@@ -18,10 +18,10 @@ from rich.text import Text
 from task_batches import MadeUp, overfit, slow_attention
 
 from elmokit.errors import InputError
-from elmokit.tasks.classification import Classified
-from elmokit.tasks.masked import masked_max, masked_mean, masked_softmax
-from elmokit.tasks.run import Data, open_run
-from elmokit.tasks.sst import Bcn, Maxout, Phrase, Sentence, Sst, SstSettings, read_tree, self_biattention
+from elmokit.tasks.runs.task_run import Data, open_run
+from elmokit.tasks.shared.classification import Classified
+from elmokit.tasks.shared.masked import masked_max, masked_mean, masked_softmax
+from elmokit.tasks.sst import Bcn, Maxout, Phrase, Sst, SstSentence, SstSettings, read_tree, self_biattention
 
 TASK = Sst()
 TREE = "(4 (2 The) (4 (3 (2 -LRB-) (3 (2 1\\/2) (2 -RRB-))) (3 shines)))"
@@ -41,13 +41,19 @@ def test_a_tree_gives_its_words_its_label_and_all_phrases() -> None:
     assert sentence.tokens == ("The", "(", "1/2", ")", "shines")
     assert sentence.label == "4"
     assert sentence.phrases == (
-        Phrase(0, 1, "2"), Phrase(1, 2, "2"), Phrase(2, 3, "2"), Phrase(3, 4, "2"), Phrase(2, 4, "3"),
-        Phrase(1, 4, "3"), Phrase(4, 5, "3"), Phrase(1, 5, "4"),
-    )  # fmt: skip
+        Phrase(0, 1, "2"),
+        Phrase(1, 2, "2"),
+        Phrase(2, 3, "2"),
+        Phrase(3, 4, "2"),
+        Phrase(2, 4, "3"),
+        Phrase(1, 4, "3"),
+        Phrase(4, 5, "3"),
+        Phrase(1, 5, "4"),
+    )
 
 
 def test_one_word_is_a_tree_without_phrases() -> None:
-    assert read_tree("(1 Dull)") == Sentence(("Dull",), "1")
+    assert read_tree("(1 Dull)") == SstSentence(("Dull",), "1")
 
 
 def test_a_no_break_space_is_part_of_a_word() -> None:
@@ -81,7 +87,7 @@ def nodes(tree: tuple, start: int = 0) -> tuple[list[str], list[Phrase]]:
 @given(trees)
 def test_any_tree_is_read_as_recursion_reads_it(tree: tuple) -> None:
     leaves, phrases = nodes(tree)
-    assert read_tree(written(tree)) == Sentence(tuple(leaves), tree[0], tuple(phrases[:-1]))
+    assert read_tree(written(tree)) == SstSentence(tuple(leaves), tree[0], tuple(phrases[:-1]))
 
 
 def test_a_very_deep_tree() -> None:
@@ -94,7 +100,7 @@ def test_a_very_deep_tree() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("(3 (2 a) (2 film)", "1 brackets that are not closed"),
+        ("(3 (2 a) (2 film)", "1 unclosed brackets"),
         ("(3 (2 a) (2 film)))", r"'\)' at character 19"),
         ("(3 a) (2 b)", r"found '\(2' at character 7"),
         ("good film", "expected one tree.* found 'good' at character 1"),
@@ -167,9 +173,11 @@ def test_biattention_equals_its_slow_twin() -> None:
 # ---- the network
 
 SENTENCES = [
-    Sentence(("a", "fine", "film"), "4", (Phrase(0, 1, "2"), Phrase(1, 3, "3"))),
-    Sentence(("dull",), "0"),
-    Sentence(("not", "a", "dull", "film", "at", "all"), "3", (Phrase(0, 4, "3"), Phrase(2, 4, "1"), Phrase(4, 6, "2"))),
+    SstSentence(("a", "fine", "film"), "4", (Phrase(0, 1, "2"), Phrase(1, 3, "3"))),
+    SstSentence(("dull",), "0"),
+    SstSentence(
+        ("not", "a", "dull", "film", "at", "all"), "3", (Phrase(0, 4, "3"), Phrase(2, 4, "1"), Phrase(4, 6, "2"))
+    ),
 ]
 
 
@@ -214,7 +222,8 @@ def test_twenty_sentences_are_learnt_by_heart(elmo_at: str | None) -> None:
     random = Random(0)
     vocabulary = [f"word{k}" for k in range(30)]
     sentences = [
-        Sentence(tuple(random.choices(vocabulary, k=random.randint(1, 9))), random.choice("01234")) for _ in range(20)
+        SstSentence(tuple(random.choices(vocabulary, k=random.randint(1, 9))), random.choice("01234"))
+        for _ in range(20)
     ]
     settings = replace(SMALL, hidden=16, batch_size=5, epochs=20, patience=20, learning_rate=5e-3)
     assert overfit(TASK, sentences, settings, elmo_at=elmo_at) >= 95
@@ -227,8 +236,12 @@ def test_phrases_are_sentences_of_their_own_each_once() -> None:
     sentences = [read_tree("(3 (2 a) (3 (3 good) (2 film)))"), read_tree("(3 (3 good) (2 film))")]
     with_phrases = TASK.training_examples(sentences, SstSettings(phrases=True))
     assert sorted((sentence.tokens, sentence.label) for sentence in with_phrases) == [
-        (("a",), "2"), (("a", "good", "film"), "3"), (("film",), "2"), (("good",), "3"), (("good", "film"), "3"),
-    ]  # fmt: skip
+        (("a",), "2"),
+        (("a", "good", "film"), "3"),
+        (("film",), "2"),
+        (("good",), "3"),
+        (("good", "film"), "3"),
+    ]
     assert all(not sentence.phrases for sentence in with_phrases)
 
 
@@ -263,15 +276,15 @@ def test_only_trees_that_are_trained_on_give_phrases(tmp_path: Path, phrases: bo
 
 
 def test_training_without_a_label_is_refused() -> None:
-    unlabelled = [Sentence(("a", "film"))]
-    made = MadeUp.of(TASK, unlabelled)
+    unlabeled = [SstSentence(("a", "film"))]
+    made = MadeUp.of(TASK, unlabeled)
     with pytest.raises(InputError, match="found none"):
-        bcn(made).loss(made.batch(unlabelled))
+        bcn(made).loss(made.batch(unlabeled))
 
 
 def test_a_sentence_without_words_is_refused() -> None:
     with pytest.raises(InputError, match="at least one word"):
-        Sentence(())
+        SstSentence(())
 
 
 def certain(label: str) -> Classified:
@@ -289,7 +302,7 @@ def test_accuracy_of_nothing_or_without_gold_is_no_number() -> None:
     with pytest.raises(InputError, match="found none"):
         TASK.score([], [])
     with pytest.raises(InputError, match="1 without"):
-        TASK.score([Sentence(("a",))], [certain("1")])
+        TASK.score([SstSentence(("a",))], [certain("1")])
 
 
 def test_predictions_are_probabilities_of_the_best_label() -> None:
@@ -304,18 +317,21 @@ def test_predictions_are_probabilities_of_the_best_label() -> None:
         assert prediction.probability == max(prediction.probabilities.values())
 
 
-def test_raw_text_is_tokenised_and_blank_lines_are_nothing() -> None:
-    assert TASK.parse("It isn't bad.") == [Sentence(("It", "is", "n't", "bad", "."))]
+def test_raw_text_is_tokenized_and_blank_lines_are_nothing() -> None:
+    assert TASK.parse("It isn't bad.") == [SstSentence(("It", "is", "n't", "bad", "."))]
     assert TASK.parse("  ") == []
 
 
 def test_json_and_terminal() -> None:
     prediction = Classified("3", {"0": 0.0, "1": 0.05, "2": 0.15, "3": 0.75, "4": 0.05})
-    sentence = Sentence(("Not", "bad"))
+    sentence = SstSentence(("Not", "bad"))
     assert TASK.to_json(sentence, prediction) == {
-        "text": "Not bad", "sentiment": "positive", "label": "3", "probabilities": prediction.probabilities,
-    }  # fmt: skip
-    assert TASK.to_json(Sentence(("Not", "bad"), "4"), prediction)["gold"] == "4"
+        "text": "Not bad",
+        "sentiment": "positive",
+        "label": "3",
+        "probabilities": prediction.probabilities,
+    }
+    assert TASK.to_json(SstSentence(("Not", "bad"), "4"), prediction)["gold"] == "4"
     shown = TASK.show(sentence, prediction)
     assert isinstance(shown, Text)
     assert shown.plain == "positive 75%  Not bad"

@@ -51,9 +51,7 @@ def run() -> Callable[..., np.ndarray]:
 def write_hdf5() -> Callable[..., Path]:
     """Write options and weights as the published trainer does; returns the folder."""
 
-    def write(
-        folder: Path, options: Mapping[str, Any], weights: Mapping[str, np.ndarray], *, prefix: str = ""
-    ) -> Path:  # fmt: skip
+    def write(folder: Path, options: Mapping[str, Any], weights: Mapping[str, np.ndarray], *, prefix: str = "") -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{prefix}options.json").write_text(json.dumps(options))
         with h5py.File(folder / f"{prefix}weights.hdf5", "w") as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from many_langs import CHARACTERS, SENTENCE, WORDS, D, architecture, character_row, embed, random_tensors, write
+from many_langs import CHARACTERS, SENTENCE, WORDS, D, W, architecture, character_row, embed, random_tensors, write
 
 from elmokit import Elmo, weights
 from elmokit.errors import FormatError, OutputError
@@ -53,6 +53,27 @@ def test_dead_config_path_means_the_default_architecture(tmp_path):
 def test_without_a_word_table(tmp_path):
     model = weights.load(write(tmp_path / "de", *random_tensors(word_dim=0)))
     assert model.vocabulary is None and model.config.n_words == 0
+
+
+def test_without_characters(tmp_path):
+    embedder, encoder = random_tensors()
+    embedder["projection.weight"][:, W:] = 0  # characters have no effect ...
+    expected = embed(SENTENCE, embedder, encoder, 9, np.tanh, 0.5, 0.4)
+    words = {"word_emb_layer.embedding.weight": embedder["word_emb_layer.embedding.weight"]}
+    words |= {"projection.weight": embedder["projection.weight"][:, :W], "projection.bias": embedder["projection.bias"]}
+    folder = write(
+        tmp_path / "de", words, encoder, files=[("cnn.json", architecture(char_dim=0))]
+    )  # ... or are not there
+    (folder / "char.dic").unlink()
+    (found,) = Elmo.from_pretrained(folder, state="reset").embed([SENTENCE])
+    np.testing.assert_allclose(found.layers, expected, atol=2e-5)
+    model = weights.load(folder)
+    assert model.vocabulary[:4] == ("<UNK>", "<S>", "</S>", "<pad>") and model.config.word_dim == D
+    with pytest.raises(OutputError, match="alphabet"):
+        efml.save(model, tmp_path / "again")
+    del words["projection.bias"]
+    with pytest.raises(FormatError, match="its projection"):
+        weights.load(write(tmp_path / "bad", words, encoder, files=[("cnn.json", architecture(char_dim=0))]))
 
 
 def test_round_trip_is_exact(tmp_path):
@@ -122,7 +143,7 @@ def test_a_square_projection_is_refused(tmp_path):
         ("word.dic", f"das\t{'1' * 5000}\n", "line 1"),
         (
             "config.json", '{"encoder": {"name": "elmo"}, "token_embedder": {"name": "cnn", '
-            '"max_characters_per_token": 1e999}}', "expected a number as max_characters_per_token, found inf",
+            '"max_characters_per_token": 1e999}}', "expected JSON, found the number 1e999",
         ),
         ("config.json", None, "expected config.json"),
         ("config.json", "[]", "expected a JSON object"),

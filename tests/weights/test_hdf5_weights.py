@@ -62,9 +62,14 @@ def single_layer(name):
 
 def raw(name):
     for published, tensorflow in (
-        ("/RNN/", "/rnn/"), ("/MultiRNNCell/", "/multi_rnn_cell/"), ("/Cell", "/cell_"), ("/LSTMCell/", "/lstm_cell/"),
-        ("W_P_0", "projection/kernel"), ("/W_0", "/kernel"), ("/B", "/bias"),
-    ):  # fmt: skip
+        ("/RNN/", "/rnn/"),
+        ("/MultiRNNCell/", "/multi_rnn_cell/"),
+        ("/Cell", "/cell_"),
+        ("/LSTMCell/", "/lstm_cell/"),
+        ("W_P_0", "projection/kernel"),
+        ("/W_0", "/kernel"),
+        ("/B", "/bias"),
+    ):
         name = name.replace(published, tensorflow) if name.startswith("RNN_") else name
     return name
 

@@ -29,10 +29,16 @@ def test_every_way_to_name_the_same_model(folder, tmp_path):
     fingerprints = {
         weights.load(model).fingerprint
         for model in (
-            folder, str(folder), model_file, (options, model_file), [str(options), str(model_file)],
-            tmp_path / "native", tmp_path / "native" / "weights.safetensors", tmp_path / "native" / "options.json",
+            folder,
+            str(folder),
+            model_file,
+            (options, model_file),
+            [str(options), str(model_file)],
+            tmp_path / "native",
+            tmp_path / "native" / "weights.safetensors",
+            tmp_path / "native" / "options.json",
         )
-    }  # fmt: skip
+    }
     assert len(fingerprints) == 1
 
 
@@ -75,7 +81,7 @@ def test_packaged_models(tmp_path, folder, monkeypatch):
     weights.save(weights.load(folder), tmp_path / "elmokit" / "models" / "english-small")
     assert weights.load().format == "native"
     assert weights.load("english-small").fingerprint == weights.load().fingerprint
-    with pytest.raises(FormatError, match="packaged models: english-small"):
+    with pytest.raises(FormatError, match="installed models: english-small"):
         weights.load("english-large")
     shutil.copytree(tmp_path / "elmokit" / "models" / "english-small", tmp_path / "elmokit" / "models" / "other")
     with pytest.raises(FormatError, match="found english-small, other"):
@@ -195,3 +201,19 @@ def test_loading_holds_the_weights_once(tmp_path, write_hdf5):
     result = subprocess.run([sys.executable, "-c", script, folder], check=True, capture_output=True, text=True)
     size = sum(array.nbytes for array in arrays.values()) / 2**20
     assert float(result.stdout) < 1.6 * size
+
+
+def test_models_of_other_packages_have_names(folder, tmp_path, monkeypatch):
+    package = tmp_path / "site" / "elmokit_xx"
+    weights.save(weights.load(folder), package)
+    (package / "__init__.py").write_text("")
+    facts = tmp_path / "site" / "elmokit_xx-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: elmokit-xx\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[elmokit.models]\nxx = elmokit_xx\n")
+    with pytest.raises(FormatError, match="xx: expected a model file or folder"):
+        weights.load("xx")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    assert weights.load("xx").fingerprint == weights.load(folder).fingerprint
+    with pytest.raises(FormatError, match=r"installed models: base, .*xx"):
+        weights.load("nowhere")

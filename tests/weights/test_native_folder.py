@@ -12,7 +12,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from elmokit import weights
+from elmokit.disk import whole
 from elmokit.errors import ConfigError, FormatError, OutputError
+from elmokit.nn.cpu.optimize import optimize_
 from elmokit.nn.softmax import AdaptiveHead, assemble_head
 from elmokit.weights import MixWeights, files, native
 
@@ -37,15 +39,19 @@ def same(a, b):
 def test_round_trip_is_exact(tmp_path, model):
     weights.save(model, tmp_path / "m")
     again = weights.load(tmp_path / "m")
-    assert again.format == "native" and again.licence == "cc-by-4.0"
+    assert again.format == "native" and again.license == "cc-by-4.0"
     for name in ("config", "vocabulary", "alphabet", "card", "mixes", "fingerprint", "parameter_count"):
         assert getattr(again, name) == getattr(model, name), name
     for name, tensor in model.bilm.state_dict().items():
         assert torch.equal(again.bilm.state_dict()[name], tensor), name
     assert same(again.softmax(), model.softmax())
     assert sorted(path.name for path in (tmp_path / "m").iterdir()) == [
-        "README.md", "options.json", "softmax.safetensors", "vocabulary.txt", "weights.safetensors",
-    ]  # fmt: skip
+        "README.md",
+        "options.json",
+        "softmax.safetensors",
+        "vocabulary.txt",
+        "weights.safetensors",
+    ]
     assert {path.name for path in again.files} == {path.name for path in (tmp_path / "m").iterdir()}
 
 
@@ -68,8 +74,8 @@ def test_a_softmax_in_tiers(cutoffs, tmp_path, model):
         ({"weight": torch.ones(7, 6)}, r"found weight \(7, 6\)"),
         ({"weight": torch.ones(7, 6), "bias": torch.ones(6)}, r"weight \(7, 6\), bias \(6,\)|bias .*, weight"),
         ({"weight": torch.ones(7), "bias": torch.ones(7)}, "expected weight"),
-        ({"weight": torch.ones(7, 5), "bias": torch.ones(7)}, "expected a softmax of vectors of 6, .* found 5"),
-        ({"weight": torch.ones(6, 6), "bias": torch.ones(6)}, "expected 7 rows, as the vocabulary has words, found 6"),
+        ({"weight": torch.ones(7, 5), "bias": torch.ones(7)}, "expected a softmax of dimension 6, .* found 5"),
+        ({"weight": torch.ones(6, 6), "bias": torch.ones(6)}, "expected 7 rows, one per word .*, found 6"),
         ({"tiers.head.weight": torch.ones(3, 6), "tiers.head.bias": torch.ones(3)}, "or tiers, found"),
         ({"tiers.head.weight": torch.ones(3, 6), "tiers.tail.0.1.weight": torch.ones(5, 3)}, "or tiers, found"),
         (
@@ -102,7 +108,7 @@ def test_weights_can_be_trained_without_touching_the_file(tmp_path, model):
 def test_a_packed_network_saves_the_same(tmp_path, model):
     fingerprint = model.fingerprint
     packed = weights.load(tmp_path / "source")
-    packed.bilm.pack_()
+    optimize_(packed.bilm, "float32")
     assert packed.fingerprint == fingerprint and packed.parameter_count == model.parameter_count
     weights.save(packed, tmp_path / "m")
     assert weights.load(tmp_path / "m").fingerprint == fingerprint
@@ -153,23 +159,23 @@ def test_state_policy_is_the_models_own(tmp_path, model):
         weights.load(tmp_path / "m")
 
 
-def test_licence_without_a_card(tmp_path, model):
-    model.card, model.licence = None, "mit"
+def test_license_without_a_card(tmp_path, model):
+    model.card, model.license = None, "mit"
     weights.save(model, tmp_path / "m")
-    assert weights.load(tmp_path / "m").licence == "mit"
+    assert weights.load(tmp_path / "m").license == "mit"
 
 
 @pytest.mark.parametrize(
-    ("card", "licence"),
+    ("card", "license"),
     [
         ("---\nlicense: apache-2.0\n---\n", "apache-2.0"), ("---\r\nlicence: 'CC BY'  \r\n---\r\n", "CC BY"),
         ("# Title\nlicense: no front matter\n", None), ("---\nlicense:\n---\n", None),
         ("---\ntags: [a]\n---\nlicense: b\n", None),
     ],
 )  # fmt: skip
-def test_licence_is_in_the_front_matter(card, licence, tmp_path):
+def test_license_is_in_the_front_matter(card, license, tmp_path):
     (tmp_path / "README.md").write_bytes(card.encode())
-    assert files.read_card(files.folder(tmp_path)) == (card, licence)
+    assert files.read_card(files.folder(tmp_path)) == (card, license)
 
 
 def test_an_existing_folder_stays(tmp_path, model):
@@ -192,7 +198,7 @@ def test_only_models_are_overwritten(tmp_path, model):
         weights.save(model, tmp_path / "file", overwrite=True)
     weights.save(model, tmp_path / "run")
     (tmp_path / "run" / "checkpoints").mkdir()
-    with pytest.raises(OutputError, match="and nothing else in it, found checkpoints; it stays"):
+    with pytest.raises(OutputError, match="found also checkpoints; nothing was removed"):
         weights.save(model, tmp_path / "run", overwrite=True)
     assert (tmp_path / "home" / "thesis.tex").exists() and (tmp_path / "file").read_text() == "a file"
     assert (tmp_path / "run" / "checkpoints").exists()
@@ -211,7 +217,6 @@ def test_behind_a_link_the_folder_is_replaced(tmp_path, model):
 def test_nothing_is_lost_when_saving_fails(where, tmp_path, model, monkeypatch):
     weights.save(model, tmp_path / "m")
     before = model.fingerprint
-    rename = type(tmp_path).rename
 
     def fail(*args, **kwargs):
         raise OSError(28, "No space left on device")
@@ -219,7 +224,8 @@ def test_nothing_is_lost_when_saving_fails(where, tmp_path, model, monkeypatch):
     if where == "write":
         monkeypatch.setattr(native, "write_side_files", fail)
     else:
-        monkeypatch.setattr(type(tmp_path), "rename", lambda a, b: fail() if ".new-" in a.name else rename(a, b))
+        monkeypatch.setattr(whole, "exchange", lambda new, old: False)  # as where the system cannot
+        monkeypatch.setattr(whole, "rename_new", fail)
     with pytest.raises(OutputError, match="cannot be written: No space left on device"):
         weights.save(model, tmp_path / "m", overwrite=True)
     monkeypatch.undo()

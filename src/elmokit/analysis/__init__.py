@@ -1,1 +1,1 @@
-"""What the vectors know: the analyses of the paper (Peters et al. 2018, section 5) on any model and any data."""
+"""Analyses of the vectors as in the paper (Peters et al. 2018, section 5), for any model and data."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-import signal
 import sys
-from types import FrameType
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +17,7 @@ from elmokit.cli.cache import cache
 from elmokit.cli.compare import compare
 from elmokit.cli.convert import convert
 from elmokit.cli.embed import embed
+from elmokit.cli.export import export
 from elmokit.cli.finetune import finetune
 from elmokit.cli.index import index
 from elmokit.cli.info import info
@@ -26,27 +27,50 @@ from elmokit.cli.polysemy import polysemy
 from elmokit.cli.predict import predict
 from elmokit.cli.pretrain import pretrain
 from elmokit.cli.probe import probe
+from elmokit.cli.progress import warnings
 from elmokit.cli.report import report
 from elmokit.cli.sample_efficiency import sample_efficiency
+from elmokit.cli.serve import serve
 from elmokit.cli.static import static
+from elmokit.cli.tag import tag
 from elmokit.cli.task import task
 from elmokit.cli.wsd import wsd
-from elmokit.errors import ElmoError
+from elmokit.disk.limits import raise_limits
+from elmokit.errors import ElmoError, Terminated, one_line
+from elmokit.tasks.task_table import TASKS
 
 
-class Terminated(KeyboardInterrupt):
-    """The system asked the process to end; treated like Ctrl-C."""
+@contextmanager
+def _interruptions() -> Iterator[None]:
+    """One line and an exit code for Ctrl-C and SIGTERM."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        typer.echo(f"elmo: {one_line(str(stop))}" if str(stop) else "elmo: interrupted", err=True)
+        raise typer.Exit(143 if isinstance(stop, Terminated) else 130) from None
 
 
 class _Commands(TyperGroup):
     """Commands whose faults are one line on standard error."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Read the command line. Interrupted here, typer would end without a word."""
+        with _interruptions():
+            return super().make_context(*args, **kwargs)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command; for a task, as in `elmo ner`, the error names the full command."""
+        if args and args[0] in TASKS and args[0] not in self.commands:
+            ctx.fail(f"No such command {args[0]!r}; say: elmo task {' '.join(args[:2])}")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command. Exit code 2: it could not be done; 130 and 143: it was interrupted or terminated."""
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # half a character is shown as its code, which JSON knows
+            sys.stdout.reconfigure(errors="backslashreplace")  # a lone surrogate is shown as its escape
         try:
-            return super().invoke(ctx)
+            with warnings(), _interruptions():
+                return super().invoke(ctx)
         except BrokenPipeError:
             raise  # nobody reads any more: typer ends quietly
         except ElmoError as error:
@@ -58,23 +82,25 @@ class _Commands(TyperGroup):
             if isinstance(error, RuntimeError) and not any(phrase in str(error) for phrase in phrases):
                 raise
             reason = "out of memory; try a smaller network, smaller batches or less text at a time"
-        except KeyboardInterrupt as stop:
-            typer.echo(f"elmo: {stop}" if str(stop) else "elmo: interrupted", err=True)
-            raise typer.Exit(143 if isinstance(stop, Terminated) else 130) from None
-        typer.echo(f"elmo: {reason}", err=True)
+        typer.echo(f"elmo: {one_line(reason)}", err=True)
         raise typer.Exit(2)
 
 
 app = typer.Typer(
-    cls=_Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-)  # fmt: skip
+)
 app.command(short_help="Turn text files into a file of vectors.")(embed)
-app.command(short_help="Train a model on text.")(pretrain)
-app.command(short_help="Train a model on, on the text of a domain.")(finetune)
+app.command(short_help="Tag entities, parts of speech or sentiment in text.")(tag)
+app.command("pretrain", short_help="Train a model on text.")(pretrain)
+app.command("finetune", short_help="Train a model on, on the text of a domain.")(finetune)
 app.command(short_help="Guess words before, after or inside a text.")(predict)
 app.command(short_help="Measure how well a model predicts a text.")(perplexity)
-app.add_typer(task, name="task", short_help="Train and use tasks: ner, sst, snli, squad, srl, coref.")
+app.add_typer(task, name="task", short_help="Train and use tasks: ner, sst, snli, squad, srl, coref, pos, upos.")
 app.add_typer(ablate, name="ablate", short_help="Train a task with each part of ELMo, and without.")
 app.add_typer(sample_efficiency, name="sample-efficiency", short_help="Train a task on less and less data.")
 app.command(short_help="Tell word senses apart by their vectors.")(wsd)
@@ -85,7 +111,9 @@ app.command(short_help="Judge whether a model tells senses apart.")(polysemy)
 app.add_typer(index, name="index", short_help="Build and search an index over a corpus.")
 app.add_typer(static, name="static", short_help="Train and ask vectors without context.")
 app.command(short_help="Set results beside the paper's, on one page.")(report)
+app.command(short_help="Serve the explorer page and an HTTP API.")(serve)
 app.command(short_help="Convert a model into another format.")(convert)
+app.add_typer(export, name="export", short_help="Export a model to a web page or to ONNX.")
 app.command(short_help="Describe a model.")(info)
 app.add_typer(cache, name="cache", short_help="List and clear the layers that tasks have computed.")
 
@@ -101,15 +129,18 @@ def elmo(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
+    limits: Annotated[
+        float,
+        typer.Option(
+            metavar="FACTOR",
+            help="Multiply the limits on what is read and unpacked at once: lines of 64 MB, 200 times the packed size.",
+        ),
+    ] = 1.0,
 ) -> None:
     """Deep contextualized word vectors: ELMo."""
+    raise_limits(limits)
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise Terminated
-
-
-def main() -> None:
-    """What `elmo` and `python -m elmokit` run."""
-    signal.signal(signal.SIGTERM, _terminate)
+def run() -> None:
+    """Run the command line; `elmokit.__main__` calls it once signal handlers are installed."""
     app(prog_name="elmo")

@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from elmokit.cli import training
-from elmokit.cli.study import Folder, Seeds, StudyGroup, make_study, print_table, seeds_of, study_command
+from elmokit.cli.output import print_table
+from elmokit.cli.study import Folder, Seeds, StudyGroup, make_study, seeds_of, study_command
 from elmokit.cli.task_options import CacheFolder, CacheLimit, DevFile, TestFile, TrainFiles, data_files, given_settings
-from elmokit.tasks.table import get_task
+from elmokit.tasks.task_table import get_task
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from elmokit.analysis.results import Results
-    from elmokit.analysis.study import Outcome
+    from elmokit.analysis.shared.results import Results
+    from elmokit.analysis.studies.study import Outcome
 
 _HEADINGS = {"layers": "which layers, at the {place} (Table 2)", "places": "where, with lambda 0.001 (Table 3)"}
 _PLACES = {"input": "input", "output": "output", "both": "input and output"}
 
 
 def _command(name: str) -> Any:
-    from elmokit.analysis.ablation import VARIED
+    from elmokit.analysis.studies.ablation import VARIED
 
     chosen = get_task(name)
 
@@ -40,19 +41,19 @@ def _command(name: str) -> Any:
         quiet: training.Quiet = False,
         **values: Any,
     ) -> None:
-        from elmokit.analysis.ablation import numbers, tables
-        from elmokit.analysis.study import Study
+        from elmokit.analysis.studies.ablation import numbers, tables
+        from elmokit.analysis.studies.study import Study
 
         given = given_settings(values)
         compared = tables(chosen.settings(**given))
         variants = [variant for rows in compared.values() for variant in rows.values()]
         study = Study(chosen, given, data_files(train, dev, test), training.expanded(output), variants, seeds_of(seeds))
 
-        def summarise(outcomes: Mapping[str, list[Outcome]]) -> Results:
+        def summarize(outcomes: Mapping[str, list[Outcome]]) -> Results:
             return study.results("ablate", numbers(compared, outcomes), outcomes)
 
         results = make_study(
-            study, summarise, device=device, cache_dir=cache_dir, cache_limit=cache_limit, threads=threads, quiet=quiet
+            study, summarize, device=device, cache_dir=cache_dir, cache_limit=cache_limit, threads=threads, quiet=quiet
         )
         print_table(_table(results.numbers))
 
@@ -94,7 +95,7 @@ def _table(facts: Mapping[str, Any]) -> Table:
     from rich import box
     from rich.table import Table
 
-    from elmokit.tasks.compare import shown
+    from elmokit.tasks.runs.run_comparison import shown
 
     metric, place = facts["metric"], _PLACES[facts["place"]]
     table = Table("", f"dev {metric}", f"test {metric}", "gain", box=box.SIMPLE_HEAD)

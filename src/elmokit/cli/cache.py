@@ -28,7 +28,7 @@ def list_(
     """Show what is kept of each model, the last used first: elmo cache list"""
     from dataclasses import asdict
 
-    from elmokit.tasks.layer_cache import LayerCache
+    from elmokit.tasks.runs.layer_cache import LayerCache
 
     found = LayerCache(cache_dir and training.expanded(cache_dir))
     entries = found.entries()
@@ -54,7 +54,7 @@ def clear(
 ) -> None:
     """Delete the layers of one model, or of all: elmo cache clear"""
     from elmokit.errors import InputError
-    from elmokit.tasks.layer_cache import LayerCache
+    from elmokit.tasks.runs.layer_cache import LayerCache
 
     found = LayerCache(cache_dir and training.expanded(cache_dir))
     if model and not any(entry.model.startswith(model) for entry in found.entries()):

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from elmokit.cli.output import Overwrite
+
 
 def compare(
     first: Annotated[str, typer.Argument(metavar="SENTENCE", help="A sentence.")],
@@ -22,7 +24,7 @@ def compare(
             "-o", "--output", metavar="OUT", help="A heat map of all pairs (.png, .svg, .pdf), results (.json)."
         ),
     ] = None,
-    layer: Annotated[str, typer.Option(metavar="average|top|N", help="Of the heat map.")] = "average",
+    layer: Annotated[str, typer.Option(metavar="average|top|N", help="Layer shown in the heat map.")] = "average",
     vectors: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec, to show beside.")
     ] = None,
@@ -30,9 +32,16 @@ def compare(
         str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
     ] = None,
     tokenizer: Annotated[
-        str, typer.Option(metavar="words|spaces|spacy:xx", help="How a sentence becomes tokens.")
-    ] = "words",
+        str | None,
+        typer.Option(
+            metavar="words|han|spaces|spacy:xx", help="How a sentence becomes tokens; by default as the model says."
+        ),
+    ] = None,
+    substring: Annotated[
+        bool, typer.Option("--substring", help="WORD may be a part of a token, as 눈 of 눈이.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Compare a word in two sentences by the cosine of its vectors, in each layer and in their average, for example:
 
@@ -42,22 +51,29 @@ def compare(
 
     Layer 0 knows a word alone, without its sentence: of the same word it is always 1.
     """
-    from elmokit.analysis.compare import compare as measure
-    from elmokit.analysis.layers import views
-    from elmokit.analysis.plots import check_picture, heat_map, save_picture
-    from elmokit.analysis.results import Results, check_target, command_line, file_facts, model_facts, write_results
-    from elmokit.analysis.static import load_static
+    from elmokit.analysis.search.static_vectors import load_static
+    from elmokit.analysis.senses.word_similarity import compare as measure
+    from elmokit.analysis.shared.layers import views
+    from elmokit.analysis.shared.plots import check_picture, heat_map, save_picture
+    from elmokit.analysis.shared.results import (
+        Results,
+        check_target,
+        command_line,
+        file_facts,
+        model_facts,
+        write_results,
+    )
     from elmokit.cli.neighbors import bold
     from elmokit.embed.elmo import Elmo
     from elmokit.errors import ConfigError
 
     for path in output or []:
-        _ = check_target(path) if path.suffix == ".json" else check_picture(path)
+        (check_target if path.suffix == ".json" else check_picture)(path, overwrite=overwrite)
     elmo = Elmo.from_pretrained(model)
     (view, *more) = views(layer, elmo.config.n_vectors)
     if more or view.minus is not None:
         raise ConfigError(f"--layer: expected average, top or the number of one layer, found {layer!r}")
-    result = measure(elmo, first, second, word, tokenizer=tokenizer)
+    result = measure(elmo, first, second, word, tokenizer=tokenizer or elmo.tokenizer, substring=substring)
     facts = result.to_json()
     if vectors is not None:
         static = load_static(vectors)
@@ -74,10 +90,15 @@ def compare(
     for path in output or []:
         if path.suffix == ".json":
             data = file_facts([vectors] if vectors else [])
-            write_results(path, Results("compare", command_line(), model_facts(elmo.model), data, facts))
+            results = Results("compare", command_line(), model_facts(elmo.model), data, facts)
+            write_results(path, results, overwrite=overwrite)
         else:
             figure = heat_map(
-                result.matrix(view.name), result.first.tokens, result.second.tokens, value_name="cosine",
-                title=f"{view.name}: cosine of every pair", marked=(result.first.position, result.second.position),
-            )  # fmt: skip
-            save_picture(figure, path)
+                result.matrix(view.name),
+                result.first.tokens,
+                result.second.tokens,
+                value_name="cosine",
+                title=f"{view.name}: cosine of every pair",
+                marked=(result.first.position, result.second.position),
+            )
+            save_picture(figure, path, overwrite=overwrite)

@@ -11,14 +11,19 @@ import typer
 
 def convert(
     source: Annotated[
-        str, typer.Argument(metavar="IN", help="Model to read: a folder, a file or a zip of any format.")
+        str,
+        typer.Argument(
+            metavar="IN",
+            help="Model to read: a folder, a file, a zip, or the name of a packaged model.",
+        ),
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
     to: Annotated[
-        Literal["native", "hdf5", "allennlp", "efml"],
+        Literal["native", "hdf5", "allennlp", "efml", "transformers"],
         typer.Option(
             "--to",
-            help="Format to write: our own, the published HDF5, a state dict of AllenNLP's Elmo, or ELMoForManyLangs.",
+            help="Format to write: our own, the published HDF5, a state dict of AllenNLP's Elmo, ELMoForManyLangs, or "
+            "a folder for Hugging Face transformers and sentence-transformers.",
         ),
     ] = "native",
     half: Annotated[bool, typer.Option("--half", help="Store 16-bit numbers: half the size (native only).")] = False,
@@ -30,7 +35,7 @@ def convert(
     """Convert a model, for example: elmo convert elmo_weights.hdf5 my-elmo --half
 
     What the model has besides its network comes along: softmax, vocabulary, model card. Only the native format holds
-    every model; the last two formats have no softmax.
+    every model with its softmax; the last three formats have none.
     """
     from dataclasses import replace
 
@@ -49,8 +54,12 @@ def convert(
         bilm_hdf5.save(model, target, overwrite=overwrite)
     elif to == "allennlp":
         allennlp.save(model, target, overwrite=overwrite)
-    else:
+    elif to == "efml":
         efml.save(model, target, overwrite=overwrite)
+    else:
+        from elmokit.integrations.transformers import save_folder
+
+        save_folder(model, target, overwrite=overwrite)
     size = sum(file.stat().st_size for file in Path(os.path.expanduser(target)).iterdir())
-    lost = ", without its softmax" if model.has_softmax and to in ("allennlp", "efml") else ""
+    lost = ", without its softmax" if model.has_softmax and to in ("allennlp", "efml", "transformers") else ""
     typer.echo(f"{target}: {model.format} to {to}, {model.parameter_count:,} parameters{lost}, {size / 1e6:.1f} MB")

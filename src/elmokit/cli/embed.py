@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
+    from elmokit.embed.embed_files import Progress
     from elmokit.embed.engine import Layers
-    from elmokit.embed.run import Progress
 
 _CONTINUE = "run the same command with --resume to go on"
 
@@ -20,7 +20,10 @@ def embed(
         list[str], typer.Argument(metavar="INPUT", help="Text files, also .gz, .xz, .bz2, .zst; - is standard input.")
     ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="OUT", help="File to write: .h5, .hdf5, .parquet or .npz.")
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="OUT", help="File to write: .h5, .hdf5, .parquet or .npz; with --ray, a folder."
+        ),
     ],
     model: Annotated[
         str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
@@ -36,16 +39,14 @@ def embed(
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            metavar="spaces|words|spacy:xx",
-            help="How lines become tokens. By default spaces: the text is tokenised already. For raw text: words "
-            "(English), or that of a spaCy language, as spacy:de.",
+            metavar="words|han|spaces|spacy:xx",
+            help="Tokenizer of raw text: words (English), han (Chinese) or that of a spaCy language, as spacy:de. By "
+            "default that of the model, as in Python; tokenized text is recognized and split at spaces.",
         ),
     ] = None,
     split_sentences: Annotated[
         bool,
-        typer.Option(
-            "--split-sentences", help="Raw text: cut every line into its sentences first; the tokenizer is then words."
-        ),
+        typer.Option("--split-sentences", help="Raw text: cut every line into its sentences first."),
     ] = False,
     layers: Annotated[
         str | None,
@@ -76,9 +77,22 @@ def embed(
         bool,
         typer.Option(
             "--forget-sentences",
-            help="HDF5: leave out sentence_to_index, for which all sentences must fit into memory at the end.",
+            help="HDF5: leave out sentence_to_index, for which all sentences must fit into memory at the end; npz: "
+            "leave out texts and tokens.",
         ),
     ] = False,
+    use_sentence_keys: Annotated[
+        bool,
+        typer.Option(
+            "--use-sentence-keys",
+            help="HDF5: name datasets by their sentences, not by line numbers. Equal sentences are an error, and a"
+            " slash makes groups.",
+        ),
+    ] = False,
+    blank_lines: Annotated[
+        Literal["keep", "error"],
+        typer.Option(help="keep: a blank line has an array without tokens. error: refuse it, as allennlp elmo did."),
+    ] = "keep",
     dtype: Annotated[
         Literal["float32", "float16", "int8"],
         typer.Option(
@@ -102,39 +116,111 @@ def embed(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace OUT, which stays until the new one is complete.")
     ] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Embed on a Ray cluster into a folder of Parquet shards: local starts one here, auto takes the "
+            "running one, or its address. INPUT may be patterns, as 'corpus/*.xz'. Needs elmokit[ray].",
+        ),
+    ] = None,
+    num_actors: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="With --ray: model copies [one per CPU, or per GPU].")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")] = False,
     chunk_characters: Annotated[int | None, typer.Option(min=1, hidden=True)] = None,
 ) -> None:
     """Embed text files, for example: elmo embed sentences.txt -o vectors.h5
 
-    One sentence a line, tokens between spaces, as `allennlp elmo`; HDF5 files have its layout too: dataset "0" for the
-    first line, and so on. Blank lines keep their place, with no tokens. OUT appears when it is complete; until then the
-    work is in OUT.part, and takes as much room again.
+    One sentence per line: raw text, or tokens between spaces, as for `allennlp elmo`. HDF5 files have the layout of
+    that command: dataset "0" for the first line, and so on. Blank lines keep their place, with no tokens. OUT appears
+    when it is complete; until then the work is in OUT.part, and takes as much room again.
 
     \b
     elmo embed novel.txt -o novel.parquet --split-sentences --layers average
     elmo embed corpus.txt.gz -o corpus.h5 --resume
     zcat big.gz | elmo embed - -o sentences.npz --pool mean
     """
-    from elmokit.cli.progress import watch
+    from elmokit.cli.progress import warnings, watch
     from elmokit.embed.elmo import Elmo, load_model
-    from elmokit.embed.run import CHUNK_CHARACTERS, embed_files
+    from elmokit.embed.embed_files import CHUNK_CHARACTERS, embed_files
+    from elmokit.errors import ConfigError
 
     chosen = _layers(layers, mix)
+    if num_actors is not None and ray is None:
+        raise ConfigError("--num-actors: expected --ray, found none")
+    if ray is not None:
+        unusable = {
+            "--format": format not in (None, "parquet"), "--forget-sentences": forget_sentences,
+            "--use-sentence-keys": use_sentence_keys, "--blank-lines": blank_lines != "keep",
+            "--batch-size": batch_size is not None, "--threads": threads is not None, "--overwrite": overwrite,
+        }  # fmt: skip
+        for name in (name for name, given in unusable.items() if given):
+            raise ConfigError(f"{name}: not available with --ray, which writes a new folder of Parquet shards")
+        if no_punctuation and pool is None:
+            raise ConfigError("--no-punctuation: expected --pool, found none")
+        if pool and rows == "tokens":
+            raise ConfigError("--rows: expected sentences, as --pool gives one vector per sentence, found tokens")
+        from elmokit.embed.shards import Embedding
+        from elmokit.integrations.ray import embed_files_on_ray
+
+        started = time.monotonic()
+        with watch(quiet=quiet) as progress:
+            done = embed_files_on_ray(
+                inputs,
+                output,
+                model,
+                address=ray,
+                embedding=Embedding(
+                    layers=chosen,
+                    pool=pool,
+                    punctuation=not no_punctuation,
+                    rows=rows or ("sentences" if pool else "tokens"),
+                    batch_tokens=batch_tokens,
+                ),
+                tokenizer=tokenizer,
+                split=split_sentences,
+                state=state,
+                dtype=dtype,
+                device=device,
+                encoding_errors=encoding_errors,
+                num_actors=num_actors,
+                resume=resume,
+                progress=progress,
+                shard_characters=chunk_characters or CHUNK_CHARACTERS,
+            )
+        if not quiet:
+            typer.echo(f"{output}: {_summary(done, time.monotonic() - started)}", err=True)
+        return
     loaded = load_model(model)
     _ = loaded.fingerprint  # kept from now on: the engine's form of the weights has none
     elmo = Elmo(loaded, state=state, dtype=dtype, device=device)
     started = time.monotonic()
     try:
-        with watch(quiet=quiet) as progress:
+        with warnings(), watch(quiet=quiet) as progress:
             done = embed_files(
-                elmo, inputs, output, layers=chosen, pool=pool, punctuation=not no_punctuation,
-                tokenizer=tokenizer or ("words" if split_sentences else "spaces"), split=split_sentences,
-                format=format, rows=rows, keep_sentences=not forget_sentences,
-                batch_size=batch_size, batch_tokens=batch_tokens, threads=threads, encoding_errors=encoding_errors,
-                resume=resume, overwrite=overwrite, progress=progress,
+                elmo,
+                inputs,
+                output,
+                layers=chosen,
+                pool=pool,
+                punctuation=not no_punctuation,
+                tokenizer=tokenizer,
+                split=split_sentences,
+                format=format,
+                rows=rows,
+                keep_sentences=not forget_sentences,
+                sentence_keys=use_sentence_keys,
+                blank_lines=blank_lines,
+                batch_size=batch_size,
+                batch_tokens=batch_tokens,
+                threads=threads,
+                encoding_errors=encoding_errors,
+                resume=resume,
+                overwrite=overwrite,
+                progress=progress,
                 chunk_characters=chunk_characters or CHUNK_CHARACTERS,
-            )  # fmt: skip
+            )
     except KeyboardInterrupt as stop:
         stop.args = (f"stopped; {_CONTINUE}",)
         raise
@@ -165,7 +251,7 @@ def _layers(layers: str | None, mix: str | None) -> Layers:
 
 def _summary(done: Progress, seconds: float) -> str:
     if done.was_complete:
-        return "was complete already"
+        return "is complete, nothing to resume; use --overwrite to make it again"
     new = done.tokens - done.resumed_tokens
     resumed = f" ({done.resumed_sentences:,} resumed)" if done.resumed_sentences else ""
     return (

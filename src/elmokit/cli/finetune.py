@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
 
 from elmokit.cli import training
+from elmokit.cli.setting_flags import shown, with_settings
+from elmokit.pretrain.presets import FINETUNE
+from elmokit.pretrain.settings import TrainingSettings
 
 
-@training.with_flags
-def finetune(
+def _finetune(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder, file or zip of a model, or its name.")],
     output: training.Output,
+    tokenize: training.Tokenize = False,
     *,
     resume: training.Resume = False,
     overwrite: training.Overwrite = False,
@@ -29,11 +33,27 @@ def finetune(
     """
     from elmokit.pretrain import finetune as room
 
+    given = training.given_settings(given, tokenize=tokenize)
     folder = training.expanded(output)
     with training.session(folder, device, threads) as processes, training.counting(quiet=quiet) as progress:
         for run in room.finetune(
-            model, folder, processes, given=given, notes={"command": training.command_line()},
-            resume=resume, overwrite=overwrite, progress=progress,
+            model,
+            folder,
+            processes,
+            given=given,
+            notes={"command": training.command_line()},
+            resume=resume,
+            overwrite=overwrite,
+            progress=progress,
             say=lambda line: None if quiet or not processes.is_first else typer.echo(line, err=True),
-        ):  # fmt: skip
+        ):
             training.follow(run, quiet=quiet)
+
+
+finetune = with_settings(
+    _finetune,
+    TrainingSettings,
+    behind="output",
+    but=training.NO_FLAGS,
+    defaults={item.name: shown(getattr(FINETUNE, item.name)) for item in fields(FINETUNE)},
+)

@@ -16,7 +16,7 @@ def _index() -> None:
     """Build and search an index over the token vectors of a corpus."""
 
 
-@index.command()
+@index.command(short_help="Embed a corpus into a folder that can be searched.")
 def build(
     corpus: Annotated[
         list[str], typer.Option(metavar="FILE", help="Text, also compressed; may be given several times; - is stdin.")
@@ -34,15 +34,18 @@ def build(
         typer.Option(help="What a sentence starts from: zero, or one fixed state. By default what suits the model."),
     ] = None,
     tokenizer: Annotated[
-        str, typer.Option(metavar="spaces|words|spacy:xx", help="How lines become tokens; by default they are already.")
+        str,
+        typer.Option(metavar="spaces|words|han|spacy:xx", help="How lines become tokens; by default they are already."),
     ] = "spaces",
-    max_tokens: Annotated[int | None, typer.Option(metavar="N", min=1, help="Of the corpus, use no more.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Maximum number of corpus tokens [all].")
+    ] = None,
     approximate: Annotated[
         bool,
         typer.Option(
             "--approximate",
-            help="Look at a part of the vectors in each search, for tens of millions of them; the part of the true "
-            "neighbours that it finds is measured and told. By default all are looked at.",
+            help="Search a part of the vectors only, for tens of millions of them; the recall is measured and printed. "
+            "By default the search is exact.",
         ),
     ] = False,
     device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; by default cpu.")] = None,
@@ -55,14 +58,14 @@ def build(
     One sentence a line. A token takes two bytes for each number of its vector. The folder appears when it is complete,
     and knows which model, layer and state it is of.
     """
-    from elmokit.analysis.corpus import Corpus
-    from elmokit.analysis.index import build_index
-    from elmokit.analysis.layers import views
+    from elmokit.analysis.search.tokenized_corpus import TokenizedCorpus
+    from elmokit.analysis.search.vector_index import build_index
+    from elmokit.analysis.shared.layers import views
     from elmokit.cli.progress import watch
     from elmokit.embed.elmo import Elmo
     from elmokit.errors import ConfigError
 
-    text = Corpus(corpus, tokenizer=tokenizer, max_tokens=max_tokens)
+    text = TokenizedCorpus(corpus, tokenizer=tokenizer, max_tokens=max_tokens)
     elmo = Elmo.from_pretrained(model, state=state, device=device)
     chosen = views(layer, elmo.config.n_vectors)
     if len(chosen) > 1 or chosen[0].minus is not None:
@@ -84,22 +87,25 @@ def build(
         )
 
 
-@index.command()
+@index.command(short_help="Find what is nearest to a word in its sentence.")
 def search(
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Folder made by `elmo index build`.")],
     sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="The sentence that the word stands in.")],
     word: Annotated[str, typer.Option(metavar="WORD", help="A token of the sentence; WORD#2 is its second there.")],
-    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many neighbours.")] = 5,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Number of neighbors.")] = 5,
     same_word: Annotated[bool, typer.Option("--same-word", help="Only occurrences of the same word.")] = False,
+    substring: Annotated[
+        bool, typer.Option("--substring", help="WORD may be a part of a token, as 눈 of 눈이.")
+    ] = False,
     vectors: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec, whose neighbours are shown beside."),
+        typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec, whose neighbors are shown beside."),
     ] = None,
     model: Annotated[
         str | None, typer.Option(metavar="PATH", help="The model, if it has moved since the index was built.")
     ] = None,
     tokenizer: Annotated[
-        str | None, typer.Option(metavar="words|spaces|spacy:xx", help="How the sentence becomes tokens.")
+        str | None, typer.Option(metavar="words|han|spaces|spacy:xx", help="How the sentence becomes tokens.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -109,6 +115,6 @@ def search(
     """
     from elmokit.cli.neighbors import near_words, report, search_index
 
-    found, elmo = search_index(folder, sentence, word, None, k, same_word, model, tokenizer)
+    found, elmo = search_index(folder, sentence, word, None, k, same_word, model, tokenizer, substring=substring)
     static = near_words(vectors, found.query.occurrence.word, k)
-    report(found, elmo, [], folder, vectors, static, output=None, as_json=as_json)
+    report(found, elmo, [], folder, vectors, static, output=None, overwrite=False, as_json=as_json)

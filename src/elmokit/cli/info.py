@@ -52,7 +52,7 @@ def describe(model: Model) -> dict[str, Any]:
         "shape": shape,
         "parameters": model.parameter_count,
         "state": model.config.state,
-        "licence": model.licence,
+        "licence": model.license,
         "vocabulary": len(model.vocabulary) if model.vocabulary is not None else 0,
         "softmax": model.has_softmax,
         "mixes": len(model.mixes),

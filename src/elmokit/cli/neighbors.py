@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from elmokit.cli.output import Overwrite
+
 if TYPE_CHECKING:
-    from elmokit.analysis.neighbours import Found
-    from elmokit.analysis.static import NearWord
+    from elmokit.analysis.search.neighbors import FoundNeighbors
+    from elmokit.analysis.search.static_vectors import NearWord
 
 
 def neighbors(
@@ -33,13 +35,16 @@ def neighbors(
             help="Which vectors; all is each layer, and their average. By default the average, or what the index has.",
         ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many neighbours.")] = 5,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Number of neighbors.")] = 5,
     same_word: Annotated[
         bool, typer.Option("--same-word", help="Only occurrences of the same word; by default any token may be near.")
     ] = False,
+    substring: Annotated[
+        bool, typer.Option("--substring", help="WORD may be a part of a token, as 눈 of 눈이.")
+    ] = False,
     vectors: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec, whose neighbours are shown beside."),
+        typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec, whose neighbors are shown beside."),
     ] = None,
     model: Annotated[
         str | None,
@@ -50,14 +55,17 @@ def neighbors(
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            metavar="words|spaces|spacy:xx",
+            metavar="words|han|spaces|spacy:xx",
             help="How text becomes tokens. By default words for the sentence, and spaces for the corpus.",
         ),
     ] = None,
-    max_tokens: Annotated[int | None, typer.Option(metavar="N", min=1, help="Of the corpus, use no more.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Maximum number of corpus tokens [all].")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
     ] = None,
+    overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -69,10 +77,10 @@ def neighbors(
     then words that could stand there. --same-word asks for the first alone. A sentence equal to the given one is left
     out, and of equal occurrences only one is shown. The corpus is embedded each time; `elmo index build` does it once.
     """
-    from elmokit.analysis.corpus import Corpus
-    from elmokit.analysis.layers import views
-    from elmokit.analysis.neighbours import make_query, scan
-    from elmokit.analysis.results import check_target
+    from elmokit.analysis.search.neighbors import make_query, scan
+    from elmokit.analysis.search.tokenized_corpus import TokenizedCorpus
+    from elmokit.analysis.shared.layers import views
+    from elmokit.analysis.shared.results import check_target
     from elmokit.cli.progress import watch
     from elmokit.embed.elmo import Elmo
     from elmokit.errors import ConfigError
@@ -80,56 +88,72 @@ def neighbors(
     if (index is None) == (not corpus):
         raise ConfigError("expected --corpus or --index, found both" if corpus else "expected --corpus or --index")
     if output is not None:
-        check_target(output)
+        check_target(output, overwrite=overwrite)
     if index is not None:
         if max_tokens is not None:
             raise ConfigError("--max-tokens: is for --corpus; an index is what it is")
-        found, elmo = search_index(index, sentence, word, layer, k, same_word, model, tokenizer)
+        found, elmo = search_index(index, sentence, word, layer, k, same_word, model, tokenizer, substring=substring)
         static = near_words(vectors, found.query.occurrence.word, k)
     else:
-        text = Corpus(corpus or [], tokenizer=tokenizer or "spaces", max_tokens=max_tokens)
+        text = TokenizedCorpus(corpus or [], tokenizer=tokenizer or "spaces", max_tokens=max_tokens)
         elmo = Elmo.from_pretrained(model)
         chosen = views(layer or "average", elmo.config.n_vectors)
-        query = make_query(elmo, sentence, word, chosen, tokenizer=tokenizer or "words")
+        query = make_query(elmo, sentence, word, chosen, tokenizer=tokenizer or elmo.tokenizer, substring=substring)
         static = near_words(vectors, query.occurrence.word, k)  # before the corpus is read: it may have no such word
         with watch(quiet=quiet) as progress:
             found = scan(elmo, query, text, k, same_word=same_word, progress=progress)
-    report(found, elmo, corpus or [], index, vectors, static, output=output, as_json=as_json)
+    report(found, elmo, corpus or [], index, vectors, static, output=output, overwrite=overwrite, as_json=as_json)
 
 
 def search_index(
-    folder: Path, sentence: str, word: str, layer: str | None, k: int, same_word: bool, model: str | None,
+    folder: Path,
+    sentence: str,
+    word: str,
+    layer: str | None,
+    k: int,
+    same_word: bool,
+    model: str | None,
     tokenizer: str | None,
-) -> tuple[Found, Any]:  # fmt: skip
+    *,
+    substring: bool = False,
+) -> tuple[FoundNeighbors, Any]:
     """Load the index, the model that it is of or the one that was asked for, and look the word up."""
-    from elmokit.analysis.index import VectorIndex
-    from elmokit.analysis.layers import views
-    from elmokit.analysis.neighbours import make_query, search
+    from elmokit.analysis.search.neighbors import make_query, search
+    from elmokit.analysis.search.vector_index import VectorIndex
+    from elmokit.analysis.shared.layers import views
     from elmokit.embed.elmo import Elmo
 
     opened = VectorIndex(folder)
     elmo = Elmo.from_pretrained(model or opened.facts.model, state=opened.facts.state)
     opened.require_model(elmo)
     chosen = [opened.facts.view] if layer is None else views(layer, elmo.config.n_vectors)
-    query = make_query(elmo, sentence, word, chosen, tokenizer=tokenizer or "words")
+    query = make_query(elmo, sentence, word, chosen, tokenizer=tokenizer or elmo.tokenizer, substring=substring)
     return search(opened, elmo, query, k, same_word=same_word), elmo
 
 
 def near_words(vectors: Path | None, word: str, k: int) -> list[NearWord]:
-    """The static neighbours of a word, if a file of vectors was given."""
-    from elmokit.analysis.static import load_static
+    """The static neighbors of a word, if a file of vectors was given."""
+    from elmokit.analysis.search.static_vectors import load_static
 
-    return load_static(vectors).neighbours(word, k) if vectors else []
+    return load_static(vectors).neighbors(word, k) if vectors else []
 
 
 def report(
-    found: Found, elmo: Any, corpus: list[str], index: Path | None, vectors: Path | None, static: list[NearWord], *,
-    output: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    found: FoundNeighbors,
+    elmo: Any,
+    corpus: list[str],
+    index: Path | None,
+    vectors: Path | None,
+    static: list[NearWord],
+    *,
+    output: Path | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
     """Print what was found, and write it where that was asked for."""
     from dataclasses import asdict
 
-    from elmokit.analysis.results import Results, command_line, file_facts, model_facts, write_results
+    from elmokit.analysis.shared.results import Results, command_line, file_facts, model_facts, write_results
 
     facts = found.to_json() | ({"static": [asdict(near) for near in static]} if vectors else {})
     if as_json:
@@ -139,7 +163,8 @@ def report(
     if output is not None:
         files = [Path(path) for path in corpus if path != "-"] + ([index / "index.json"] if index else [])
         data = file_facts(files + ([vectors] if vectors else []))
-        write_results(output, Results("neighbors", command_line(), model_facts(elmo.model), data, facts))
+        results = Results("neighbors", command_line(), model_facts(elmo.model), data, facts)
+        write_results(output, results, overwrite=overwrite)
 
 
 def bold(word: str) -> str:
@@ -147,12 +172,12 @@ def bold(word: str) -> str:
     return typer.style(word, bold=True) if sys.stdout.isatty() else f"**{word}**"
 
 
-def _print(found: Found, static: list[NearWord], vectors: Path | None) -> None:
+def _print(found: FoundNeighbors, static: list[NearWord], vectors: Path | None) -> None:
     word = found.query.occurrence.word
     count = f"{found.occurrences:,} times" if found.occurrences != 1 else "once"
     typer.echo(found.query.occurrence.marked(bold))
     typer.echo(f"{word!r} occurs {count} among {found.tokens:,} tokens of {found.sentences:,} sentences")
-    for view, nearest in zip(found.query.views, found.neighbours, strict=True):
+    for view, nearest in zip(found.query.views, found.neighbors, strict=True):
         typer.echo(f"\n{view.name}")
         for near in nearest:
             typer.echo(f"  {near.similarity:.3f}  {near.occurrence.marked(bold)}")

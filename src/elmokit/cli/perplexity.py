@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from elmokit.cli import training
+from elmokit.cli.output import Overwrite
 
 if TYPE_CHECKING:
     from elmokit.pretrain.perplexity import Perplexity
@@ -23,9 +24,18 @@ def perplexity(
     tokenizer: Annotated[
         str,
         typer.Option(
-            metavar="spaces|words|spacy:xx", help="How lines become tokens; by default the text is tokenised already."
+            metavar="spaces|words|han|spacy:xx",
+            help="How lines become tokens; by default the text is tokenised already.",
         ),
     ] = "spaces",
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Score over these words only, one per line: all others of the model count as one unknown word. For "
+            "comparing models with different vocabularies.",
+        ),
+    ] = None,
     published: Annotated[
         bool,
         typer.Option(
@@ -40,6 +50,7 @@ def perplexity(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
     ] = None,
+    overwrite: Overwrite = False,
     device: training.Device = None,
     threads: training.Threads = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -53,18 +64,27 @@ def perplexity(
     import torch
 
     from elmokit import weights
-    from elmokit.analysis.results import Results, check_target, command_line, file_facts, model_facts, write_results
+    from elmokit.analysis.shared.results import (
+        Results,
+        check_target,
+        command_line,
+        file_facts,
+        model_facts,
+        write_results,
+    )
     from elmokit.cli.progress import watch
-    from elmokit.embed.run import Progress
+    from elmokit.embed.embed_files import Progress
     from elmokit.embed.source import TextSource
     from elmokit.pretrain.distributed import choose_device
     from elmokit.pretrain.perplexity import perplexity as measure
+    from elmokit.text.vocabulary import Vocabulary
 
     if output is not None:
-        check_target(output)
+        check_target(output, overwrite=overwrite)
     if threads is not None:
         torch.set_num_threads(threads)
     source = TextSource(inputs, encoding_errors=encoding_errors)
+    words = None if vocabulary is None else Vocabulary.from_file(vocabulary).words
     loaded = weights.load(model)
     loaded.bilm.to(choose_device(device))
     n_read = 0  # sentences: some wait to be put into batches
@@ -76,14 +96,20 @@ def perplexity(
 
     with watch(quiet=quiet) as show:
         result = measure(
-            loaded, lines(), tokenizer=tokenizer, state="carry" if published else "reset",
+            loaded,
+            lines(),
+            tokenizer=tokenizer,
+            state="carry" if published else "reset",
+            words=words,
             progress=lambda sentences, tokens: show(
                 Progress(
-                    sentences, tokens, bytes_read=source.bytes_read * sentences // n_read,
+                    sentences,
+                    tokens,
+                    bytes_read=source.bytes_read * sentences // n_read,
                     bytes_total=source.bytes_total,
                 )
             ),
-        )  # fmt: skip
+        )
     facts = {
         "forward": result.forward,
         "backward": result.backward,
@@ -99,8 +125,9 @@ def perplexity(
         _print(result)
     if output is not None:
         data = file_facts(path for path in inputs if path != "-")
-        numbers = {**facts, "published": published, "vocabulary": len(loaded.vocabulary or ())}
-        write_results(output, Results("perplexity", command_line(), model_facts(loaded), data, numbers))
+        numbers = {**facts, "published": published, "vocabulary": len(words or loaded.vocabulary or ())}
+        results = Results("perplexity", command_line(), model_facts(loaded), data, numbers)
+        write_results(output, results, overwrite=overwrite)
 
 
 def _print(result: Perplexity) -> None:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from elmokit.cli.output import Overwrite
+
 
 def polysemy(
     model: Annotated[
@@ -23,23 +25,31 @@ def polysemy(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
     ] = None,
+    overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Judge triples of sentences: two with one sense of a word, one with another.
 
     The three numbers are the cosines of the two of one sense, and of each of them and the third. A triple is right (+)
-    if the first is the greatest; the second sign says the same of Euclid's distances. Layer 0 knows a word alone,
+    if the first is the greatest; the second sign says the same of Euclidean distances. Layer 0 knows a word alone,
     without its sentence: its three are equal, never right.
     """
     from dataclasses import asdict
 
-    from elmokit.analysis.layers import views
-    from elmokit.analysis.polysemy import judge, load_triples
-    from elmokit.analysis.results import Results, check_target, command_line, file_facts, model_facts, write_results
+    from elmokit.analysis.senses.polysemy import judge, load_triples
+    from elmokit.analysis.shared.layers import views
+    from elmokit.analysis.shared.results import (
+        Results,
+        check_target,
+        command_line,
+        file_facts,
+        model_facts,
+        write_results,
+    )
     from elmokit.embed.elmo import Elmo
 
     if output is not None:
-        check_target(output)
+        check_target(output, overwrite=overwrite)
     chosen_triples = load_triples(triples)
     elmo = Elmo.from_pretrained(model)
     *layers, average = views("all", elmo.config.n_vectors)
@@ -72,7 +82,8 @@ def polysemy(
             typer.echo(f"{name:<{width}}{totals}".rstrip())
     if output is not None:
         data = file_facts([triples] if triples else [])
-        write_results(output, Results("polysemy", command_line(), model_facts(elmo.model), data, facts))
+        results = Results("polysemy", command_line(), model_facts(elmo.model), data, facts)
+        write_results(output, results, overwrite=overwrite)
 
 
 def _sign(right: bool) -> str:

@@ -19,8 +19,11 @@ def predict(
         str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
     ] = None,
     tokenizer: Annotated[
-        str, typer.Option(metavar="words|spaces|spacy:xx", help="How the text becomes tokens.")
-    ] = "words",
+        str | None,
+        typer.Option(
+            metavar="words|han|spaces|spacy:xx", help="How the text becomes tokens; by default as the model says."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
     """Predict words with their probabilities, for example: elmo predict "Let's stick to"
@@ -35,7 +38,7 @@ def predict(
 
     from elmokit import weights
     from elmokit.embed.predict import predict_next
-    from elmokit.embed.words import WordReader
+    from elmokit.embed.word_reader import WordReader
     from elmokit.errors import ConfigError
 
     has_gap = gap in text
@@ -43,9 +46,14 @@ def predict(
         raise ConfigError(f"--backward: expected a text without {gap}, since a gap is filled from both sides")
     loaded = weights.load(model)
     predictions = predict_next(
-        loaded, WordReader(loaded), text, top=top, gap=gap, tokenizer=tokenizer,
+        loaded,
+        WordReader(loaded),
+        text,
+        top=top,
+        gap=gap,
+        tokenizer=tokenizer or loaded.config.tokenizer or "words",
         direction="gap" if has_gap else "backward" if backward else "forward",
-    )  # fmt: skip
+    )
     if as_json:
         typer.echo(json.dumps([asdict(prediction) for prediction in predictions], ensure_ascii=False, indent=2))
         return

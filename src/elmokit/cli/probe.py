@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from elmokit.cli.output import Overwrite, print_table
+
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from elmokit.analysis.probe import ProbeReport
+    from elmokit.analysis.probe.probe_run import ProbeReport
 
 
 def probe(
@@ -41,13 +43,14 @@ def probe(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
     ] = None,
+    overwrite: Overwrite = False,
     epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Passes over the training text.")] = 10,
     batch_size: Annotated[int, typer.Option(metavar="N", min=1, help="Tokens a step.")] = 256,
     learning_rate: Annotated[
         float, typer.Option(metavar="RATE", help="Adam's, at first; it falls to zero at the end.")
     ] = 0.005,
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Of the order of tokens, and of the weights of --control.")
+        int, typer.Option(metavar="N", min=0, help="Random seed of the token order and of the weights of --control.")
     ] = 1,
     device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; by default cpu.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
@@ -59,31 +62,41 @@ def probe(
     Vectors are computed once and stay as they are. The figure is the percentage of tokens with the right tag, beside
     that of each word's most frequent tag. Any column will do: --column 3 for the chunks of CoNLL-2000.
     """
-    from rich.console import Console
 
-    from elmokit.analysis.layers import views
-    from elmokit.analysis.probe import probe as run
-    from elmokit.analysis.probe_data import read_tagged
-    from elmokit.analysis.probe_fit import ProbeSettings
-    from elmokit.analysis.results import Results, check_target, command_line, file_facts, model_facts, write_results
+    from elmokit.analysis.probe.probe_fit import ProbeSettings
+    from elmokit.analysis.probe.probe_run import probe as run
+    from elmokit.analysis.shared.layers import views
+    from elmokit.analysis.shared.results import (
+        Results,
+        check_target,
+        command_line,
+        file_facts,
+        model_facts,
+        write_results,
+    )
     from elmokit.cli.progress import watch
     from elmokit.embed.elmo import Elmo
+    from elmokit.text.tagged_text import read_tagged
 
     if output is not None:
-        check_target(output)
+        check_target(output, overwrite=overwrite)
     settings = ProbeSettings(epochs, batch_size, learning_rate, seed)
     texts = read_tagged(train, column, word_column), read_tagged(test, column, word_column)
     elmo = Elmo.from_pretrained(model, device=device)
     chosen = views(layers, elmo.config.n_vectors)
     with watch(quiet=quiet) as progress:
         report = run(elmo, *texts, chosen, settings=settings, control=control, progress=progress)
-    Console(width=None if Console().is_terminal else 200).print(_table(report))
+    print_table(_table(report))
     for line in _notes(report):
         typer.echo(line, err=True)
     if output is not None:
         numbers = {"column": column, **report.to_json()}
         write_results(
-            output, Results("probe", command_line(), model_facts(elmo.model), file_facts([train, test]), numbers)
+            output,
+            Results(
+                "probe", command_line(), model_facts(elmo.model), file_facts([train, test]), numbers, seeds=(seed,)
+            ),
+            overwrite=overwrite,
         )
 
 
@@ -103,7 +116,7 @@ def _table(report: ProbeReport) -> Table:
 
 
 def _notes(report: ProbeReport) -> list[str]:
-    """What should be known about the figures."""
+    """Notes on the figures."""
     notes = [
         f"{report.training_tokens:,} tokens with {report.n_tags} tags to learn from, {report.test_tokens:,} to test on,"
         f" {report.unknown_words:.1f}% of them unknown words; embedded at {report.tokens_per_second:,.0f} tokens/s"

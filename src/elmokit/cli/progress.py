@@ -1,18 +1,21 @@
-"""How far a long command has come: a bar on a terminal, else a line every ten seconds; always on standard error."""
+"""Progress of a long command: a bar on a terminal, else a line every ten seconds; always on standard error."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import typer
 
+from elmokit.embed.pace import Pace
+from elmokit.embed.pace import clock as clock
+
 if TYPE_CHECKING:
-    from elmokit.embed.run import Progress
+    from elmokit.embed.embed_files import Progress
 
 _LINE_SECONDS = 10.0
 _BAR_SECONDS = 0.1
@@ -30,51 +33,69 @@ def watch(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
         yield _now_and_then(lambda *state: typer.echo(_line(*state), err=True), _LINE_SECONDS)
 
 
-def clock(seconds: float) -> str:
-    """A time as 1:02:03."""
-    return str(timedelta(seconds=round(min(seconds, 1e8))))
+@contextmanager
+def warnings() -> Iterator[None]:
+    """Show what the package logs as lines on standard error."""
+
+    class Echo(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            typer.echo(f"elmo: warning: {record.getMessage()}", err=True)
+
+    log, handler = logging.getLogger("elmokit"), Echo(logging.WARNING)
+    if any(type(other).__qualname__ == Echo.__qualname__ for other in log.handlers):  # shown already
+        yield
+        return
+    log.addHandler(handler)
+    propagate, log.propagate = log.propagate, False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = propagate
 
 
-def _now_and_then(show: Callable[[Progress, float, float], None], seconds: float) -> Callable[[Progress], None]:
-    """Call `show` with the progress, tokens per second and bytes per second, at most once in so many seconds."""
-    started = shown = time.monotonic()
-    resumed = 0  # bytes
+def _now_and_then(show: Callable[[Progress, Pace], None], seconds: float) -> Callable[[Progress], None]:
+    """Call `show` with the progress and its pace, at most once in so many seconds."""
+    pace, shown = Pace(), time.monotonic()
 
     def step(done: Progress) -> None:
-        nonlocal started, shown, resumed
-        now = time.monotonic()
+        nonlocal shown
+        share = done.bytes_read / done.bytes_total if done.bytes_total else 0.0
         if done.tokens == done.resumed_tokens:  # what is taken over from an earlier run says nothing of the speed
-            started, resumed = now, done.bytes_read
-        if now - shown >= seconds:
-            shown, taken = now, max(now - started, 1e-3)
-            show(done, (done.tokens - done.resumed_tokens) / taken, (done.bytes_read - resumed) / taken)
+            pace.restart(units=done.tokens, done=share)
+        else:
+            pace.step(done.tokens, share)
+        if time.monotonic() - shown >= seconds:
+            shown = time.monotonic()
+            show(done, pace)
 
     return step
 
 
-def _line(done: Progress, tokens_per_second: float, bytes_per_second: float) -> str:
-    parts = [f"{done.sentences:,} sentences", f"{tokens_per_second:,.0f} tokens/s"]
+def _line(done: Progress, pace: Pace) -> str:
+    parts = [f"{done.sentences:,} sentences", *_speed(pace)]
     if done.bytes_total:
         parts.insert(0, f"{done.bytes_read / done.bytes_total:.0%}")
-        if bytes_per_second:
-            parts.append(f"{clock((done.bytes_total - done.bytes_read) / bytes_per_second)} left")
     return ", ".join(parts)
 
 
+def _speed(pace: Pace) -> list[str]:
+    """The rate and the time left, as far as they are known."""
+    rate, left = pace.rate, pace.seconds_left
+    return ([f"{rate:,.0f} tokens/s"] if rate else []) + ([f"{clock(left)} left"] if left is not None else [])
+
+
 @contextmanager
-def _bar() -> Iterator[Callable[[Progress, float, float], None]]:
+def _bar() -> Iterator[Callable[[Progress, Pace], None]]:
     from rich import progress
     from rich.console import Console
 
-    columns = (
-        progress.BarColumn(), progress.TaskProgressColumn(), progress.TextColumn("{task.description}"),
-        progress.TimeRemainingColumn(),
-    )  # fmt: skip
+    columns = (progress.BarColumn(), progress.TaskProgressColumn(), progress.TextColumn("{task.description}"))
     with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 
-        def show(done: Progress, tokens_per_second: float, bytes_per_second: float) -> None:
-            words = f"{done.sentences:,} sentences, {tokens_per_second:,.0f} tokens/s"
+        def show(done: Progress, pace: Pace) -> None:
+            words = ", ".join([f"{done.sentences:,} sentences", *_speed(pace)])
             bar.update(task, total=done.bytes_total, completed=done.bytes_read, description=words)
 
         yield show

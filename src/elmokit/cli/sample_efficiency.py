@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elmokit.cli import training
-from elmokit.cli.study import Folder, Seeds, StudyGroup, make_study, numbers_of, print_table, seeds_of, study_command
+from elmokit.cli.output import print_table
+from elmokit.cli.study import Folder, Seeds, StudyGroup, make_study, numbers_of, seeds_of, study_command
 from elmokit.cli.task_options import CacheFolder, CacheLimit, DevFile, TestFile, TrainFiles, data_files, given_settings
-from elmokit.tasks.table import get_task
+from elmokit.tasks.task_table import get_task
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from elmokit.analysis.results import Results
-    from elmokit.analysis.study import Outcome
+    from elmokit.analysis.shared.results import Results
+    from elmokit.analysis.studies.study import Outcome
 
 PICTURE = "curve.png"
 Fractions = Annotated[str, typer.Option(metavar="X,X", help="Parts of the training data, above 0 and up to 1.")]
 
 
 def _command(name: str) -> Any:
-    from elmokit.analysis.sample_efficiency import VARIED
+    from elmokit.analysis.studies.sample_efficiency import VARIED
 
     chosen = get_task(name)
 
@@ -41,9 +42,9 @@ def _command(name: str) -> Any:
         quiet: training.Quiet = False,
         **values: Any,
     ) -> None:
-        from elmokit.analysis.plots import require_drawing, save_picture
-        from elmokit.analysis.sample_efficiency import curve, numbers, variants
-        from elmokit.analysis.study import Study
+        from elmokit.analysis.shared.plots import require_drawing, save_picture
+        from elmokit.analysis.studies.sample_efficiency import curve, numbers, variants
+        from elmokit.analysis.studies.study import Study
 
         expected = "numbers above 0 and up to 1, as 0.001,0.01,0.1,1"
         parts: list[float] = numbers_of(fractions, "--fractions", float, expected, lambda part: 0 < part <= 1)
@@ -53,13 +54,13 @@ def _command(name: str) -> Any:
             chosen, given_settings(values), data_files(train, dev, test), folder, variants(parts), seeds_of(seeds)
         )
 
-        def summarise(outcomes: Mapping[str, list[Outcome]]) -> Results:
+        def summarize(outcomes: Mapping[str, list[Outcome]]) -> Results:
             return study.results("sample-efficiency", numbers(parts, outcomes), outcomes)
 
         results = make_study(
-            study, summarise, device=device, cache_dir=cache_dir, cache_limit=cache_limit, threads=threads, quiet=quiet
+            study, summarize, device=device, cache_dir=cache_dir, cache_limit=cache_limit, threads=threads, quiet=quiet
         )
-        save_picture(curve(results.numbers), folder / PICTURE)
+        save_picture(curve(results.numbers), folder / PICTURE, overwrite=True)
         print_table(_table(results.numbers))
 
     return study_command(
@@ -100,7 +101,7 @@ def _table(facts: Mapping[str, Any]) -> Table:
     from rich import box
     from rich.table import Table
 
-    from elmokit.analysis.sample_efficiency import COLUMNS, rows
+    from elmokit.analysis.studies.sample_efficiency import COLUMNS, rows
 
     table = Table(*COLUMNS, box=box.SIMPLE_HEAD)
     for column in table.columns:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from elmokit.analysis.static import NearWord
+    from elmokit.analysis.search.static_vectors import NearWord
 
 static = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -23,10 +23,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON array.")]
 
 @static.callback()
 def _static() -> None:
-    """Train static vectors (word2vec), and ask these or others for neighbours and analogies."""
+    """Train static vectors (word2vec), and ask these or others for neighbors and analogies."""
 
 
-@static.command()
+@static.command(short_help="Train word2vec on a corpus.")
 def train(
     corpus: Annotated[
         list[str], typer.Option(metavar="FILE", help="Text, also compressed; may be given several times.")
@@ -41,7 +41,7 @@ def train(
     dim: Annotated[int, typer.Option(metavar="N", min=1, help="Numbers of a vector.")] = 100,
     window: Annotated[int, typer.Option(metavar="N", min=1, help="Words on either side that count.")] = 5,
     min_count: Annotated[int, typer.Option(metavar="N", min=1, help="Leave out rarer words.")] = 5,
-    negative: Annotated[int, typer.Option(metavar="N", min=1, help="Wrong words that each is told from.")] = 5,
+    negative: Annotated[int, typer.Option(metavar="N", min=1, help="Negative samples per word.")] = 5,
     sample: Annotated[
         float,
         typer.Option(metavar="X", min=0, help="Read words less often that are more than this part of the text; 0: no."),
@@ -49,13 +49,16 @@ def train(
     epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Passes over the corpus.")] = 5,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Words in lower case.")] = False,
     tokenizer: Annotated[
-        str, typer.Option(metavar="spaces|words|spacy:xx", help="How lines become tokens; by default they are already.")
+        str,
+        typer.Option(metavar="spaces|words|han|spacy:xx", help="How lines become tokens; by default they are already."),
     ] = "spaces",
-    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Of all that is random.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Random seed.")] = 1,
     workers: Annotated[
         int, typer.Option(metavar="N", min=1, max=4096, help="Threads; with more than one, no two runs are the same.")
     ] = 1,
-    max_tokens: Annotated[int | None, typer.Option(metavar="N", min=1, help="Of the corpus, use no more.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Maximum number of corpus tokens [all].")
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace OUT, which stays until the new one is complete.")
     ] = False,
@@ -65,23 +68,34 @@ def train(
 
     elmo static train --corpus corpus.txt -o vectors.txt --algorithm skipgram
     """
-    from elmokit.analysis.corpus import Corpus
-    from elmokit.analysis.static import train as fit
+    from elmokit.analysis.search.static_vectors import train as fit
+    from elmokit.analysis.search.tokenized_corpus import TokenizedCorpus
     from elmokit.cli.progress import watch
 
-    text = Corpus(corpus, tokenizer=tokenizer, max_tokens=max_tokens)
+    text = TokenizedCorpus(corpus, tokenizer=tokenizer, max_tokens=max_tokens)
     started = time.monotonic()
     with watch(quiet=quiet) as progress:
         words = fit(
-            text, output, algorithm=algorithm, dim=dim, window=window, min_count=min_count, negative=negative,
-            sample=sample, epochs=epochs, seed=seed, workers=workers, lowercase=lowercase, overwrite=overwrite,
+            text,
+            output,
+            algorithm=algorithm,
+            dim=dim,
+            window=window,
+            min_count=min_count,
+            negative=negative,
+            sample=sample,
+            epochs=epochs,
+            seed=seed,
+            workers=workers,
+            lowercase=lowercase,
+            overwrite=overwrite,
             progress=progress,
-        )  # fmt: skip
+        )
     if not quiet:
         typer.echo(f"{output}: {words:,} words of {dim}, {algorithm}, in {time.monotonic() - started:.1f} s", err=True)
 
 
-@static.command()
+@static.command(short_help="Print the nearest words.")
 def neighbors(
     vectors: Vectors,
     word: Annotated[str, typer.Argument(metavar="WORD", help="A word.")],
@@ -89,12 +103,12 @@ def neighbors(
     as_json: AsJson = False,
 ) -> None:
     """Print the nearest words, for example: elmo static neighbors vectors.txt play"""
-    from elmokit.analysis.static import load_static
+    from elmokit.analysis.search.static_vectors import load_static
 
-    _print(load_static(vectors).neighbours(word, k), as_json)
+    _print(load_static(vectors).neighbors(word, k), as_json)
 
 
-@static.command()
+@static.command(short_help="Print the words that complete an analogy.")
 def analogy(
     vectors: Vectors,
     a: Annotated[str, typer.Argument(metavar="A", help="As king.")],
@@ -104,7 +118,7 @@ def analogy(
     as_json: AsJson = False,
 ) -> None:
     """Print the words nearest to A - B + C, for example: elmo static analogy vectors.txt king man woman"""
-    from elmokit.analysis.static import load_static
+    from elmokit.analysis.search.static_vectors import load_static
 
     _print(load_static(vectors).analogy(a, b, c, k), as_json)
 

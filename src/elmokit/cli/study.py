@@ -1,4 +1,4 @@
-"""What `elmo ablate` and `elmo sample-efficiency` have in common: a command a task, many runs, one table."""
+"""Common parts of `elmo ablate` and `elmo sample-efficiency`: one command per task, many runs, one table."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from elmokit.cli.task_options import layer_cache, make_run, set_threads, with_settings
-from elmokit.tasks.table import ABOUT, TASKS
+from elmokit.cli.task_options import layer_cache, make_run, set_threads, with_task_settings
+from elmokit.tasks.task_table import ABOUT, TASKS
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from elmokit.analysis.results import Results
-    from elmokit.analysis.study import Outcome, Study
-    from elmokit.tasks.task import Task
+    from elmokit.analysis.shared.results import Results
+    from elmokit.analysis.studies.study import Outcome, Study
+    from elmokit.tasks.shared.task_base import Task
 
 Folder = Annotated[
     Path, typer.Option("-o", "--output", metavar="FOLDER", help="For the runs, a folder each, and for results.json.")
@@ -51,22 +49,28 @@ def study_command(
     function: Callable[..., None], task: Task[Any, Any], *, behind: str, varied: Collection[str], help: str
 ) -> Any:
     """A function as the command of a task, with flags for its settings, but for those that the study varies."""
-    with_settings(function, task.settings, behind=behind, but=varied)
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name=task.name, help=help)(function)
+    app.command(name=task.name, help=help)(with_task_settings(function, task.settings, behind=behind, but=varied))
     return get_command(app)
 
 
 def make_study(
-    study: Study, summarise: Callable[[Mapping[str, list[Outcome]]], Results], *, device: str | None,
-    cache_dir: Path | None, cache_limit: float, threads: int | None, quiet: bool,
-) -> Results:  # fmt: skip
+    study: Study,
+    summarize: Callable[[Mapping[str, list[Outcome]]], Results],
+    *,
+    device: str | None,
+    cache_dir: Path | None,
+    cache_limit: float,
+    threads: int | None,
+    quiet: bool,
+) -> Results:
     """Make the runs that are not complete, and write what all of them came to."""
     from dataclasses import asdict
 
-    from elmokit.analysis.results import write_results
-    from elmokit.analysis.study import RESULTS
-    from elmokit.weights.lock import locked
+    from elmokit.analysis.shared.results import write_results
+    from elmokit.analysis.studies.study import RESULTS
+    from elmokit.disk.lock import locked
+    from elmokit.tasks.runs.task_run import remove_remains
 
     set_threads(threads)
     cache = layer_cache(cache_dir, cache_limit)
@@ -77,15 +81,23 @@ def make_study(
             typer.echo(f"{study.folder}: {len(complete)} of {len(study.runs)} runs are complete already", err=True)
         for number, run in enumerate(study.runs, start=1):
             if run.is_complete:
+                remove_remains(run.folder)
                 continue
             if not quiet:
                 typer.echo(f"run {number} of {len(study.runs)}: {run.folder.name}", err=True)
             make_run(
-                study.task, asdict(run.settings), study.data, run.folder, resume=True, device=device, cache=cache,
-                quiet=quiet, again="the same command",
-            )  # fmt: skip
-        results = summarise(study.outcomes())
-        write_results(study.folder / RESULTS, results)
+                study.task,
+                asdict(run.settings),
+                study.data,
+                run.folder,
+                resume=True,
+                device=device,
+                cache=cache,
+                quiet=quiet,
+                again="the same command",
+            )
+        results = summarize(study.outcomes())
+        write_results(study.folder / RESULTS, results, overwrite=True)  # those of fewer runs
     return results
 
 
@@ -106,10 +118,3 @@ def seeds_of(text: str) -> list[int]:
     """The seeds that `--seeds` names."""
     seeds: list[int] = numbers_of(text, "--seeds", int, "whole numbers from 0, as 0,1,2", lambda seed: seed >= 0)
     return seeds
-
-
-def print_table(table: Table) -> None:
-    """Print a table; in a pipe it is as wide as it needs to be."""
-    from rich.console import Console
-
-    Console(width=None if Console().is_terminal else 200).print(table)

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from elmokit.cli import training
+from elmokit.cli.output import Overwrite
 from elmokit.cli.task_compare import compare
 from elmokit.cli.task_options import (
     CacheFolder,
@@ -27,13 +28,14 @@ from elmokit.cli.task_options import (
     make_run,
     set_threads,
     warnings,
-    with_settings,
+    with_task_settings,
 )
+from elmokit.cli.task_pack import pack
 from elmokit.cli.task_weights import weights
-from elmokit.tasks.table import ABOUT, TASKS, get_task
+from elmokit.tasks.task_table import ABOUT, TASKS, get_task
 
 if TYPE_CHECKING:
-    from elmokit.tasks.task import Task
+    from elmokit.tasks.shared.task_base import Task
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 Model = Annotated[
@@ -70,6 +72,7 @@ class _Verbs(TyperGroup):
 task = typer.Typer(cls=_Tasks, no_args_is_help=True, rich_markup_mode=None)
 task.command(short_help="Compare runs: baseline, +ELMo, gain.")(compare)
 task.command(short_help="Show which layers the runs chose.")(weights)
+task.command(short_help="Pack a run as a tagger for `elmo tag`.")(pack)
 
 
 @task.callback()
@@ -104,15 +107,36 @@ def _verbs(name: str) -> typer.Typer:
         device: training.Device = None,
         threads: training.Threads = None,
         quiet: training.Quiet = False,
+        output: Annotated[
+            Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+        ] = None,
+        overwrite: Overwrite = False,
         as_json: AsJson = False,
     ) -> None:
-        from elmokit.tasks.model import TaskModel
+        from elmokit.analysis.shared.results import (
+            Results,
+            check_target,
+            command_line,
+            file_facts,
+            model_facts,
+            write_results,
+        )
+        from elmokit.tasks.runs.task_model import TaskModel
+
+        if output is not None:
+            check_target(output, overwrite=overwrite)
 
         set_threads(threads)
         with warnings():
             loaded = TaskModel.from_pretrained(run, model=model, task=name, device=device)
             with counting("computing layers", quiet=quiet) as progress:
                 scores = loaded.evaluate(file, cache=layer_cache(cache_dir, cache_limit), progress=progress)
+        if output is not None:
+            bilm = model_facts(loaded.bilm.model) if loaded.bilm is not None else None
+            numbers = {"task": name, "scores": scores}
+            seeds = (loaded.settings.seed,)
+            results = Results("evaluate", command_line(), bilm, file_facts([file]), numbers, seeds=seeds)
+            write_results(output, results, overwrite=overwrite)
         width = max(map(len, scores))
         typer.echo(json.dumps(scores) if as_json else "\n".join(f"{k:<{width}}  {v:6.2f}" for k, v in scores.items()))
 
@@ -130,7 +154,7 @@ def _verbs(name: str) -> typer.Typer:
     ) -> None:
         from rich.console import Console
 
-        from elmokit.tasks.model import TaskModel
+        from elmokit.tasks.runs.task_model import TaskModel
         from elmokit.text.batch import windows
 
         set_threads(threads)
@@ -180,11 +204,17 @@ def _train_command(name: str) -> Any:
     ) -> None:
         set_threads(threads)
         make_run(
-            chosen, given_settings(values), data_files(train, dev, test), training.expanded(output), resume=resume,
-            overwrite=overwrite, device=device, cache=layer_cache(cache_dir, cache_limit), quiet=quiet,
-        )  # fmt: skip
+            chosen,
+            given_settings(values),
+            data_files(train, dev, test),
+            training.expanded(output),
+            resume=resume,
+            overwrite=overwrite,
+            device=device,
+            cache=layer_cache(cache_dir, cache_limit),
+            quiet=quiet,
+        )
 
-    with_settings(train, chosen.settings, behind="test")
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(
         name="train",
@@ -198,5 +228,5 @@ def _train_command(name: str) -> Any:
         The layers of the biLM are computed once and kept in a cache. After a crash the same command with --resume ends
         with the same weights. What is not said has the default in brackets.
         """,
-    )(train)
+    )(with_task_settings(train, chosen.settings, behind="test"))
     return get_command(app)

@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from elmokit.cli.output import Overwrite, print_table
+
 if TYPE_CHECKING:
-    from elmokit.tasks.compare import Comparison, Group
+    from elmokit.analysis.shared.results import Results
+    from elmokit.tasks.runs.run_comparison import Group, RunComparison
 
 
 def compare(
     folders: Annotated[
         list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or folders of complete runs.")
     ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+    ] = None,
+    overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare runs of one task, for example: elmo task compare runs/ner-baseline runs/ner
@@ -23,14 +30,18 @@ def compare(
     Runs that differ in the seed alone are one line: mean and standard deviation. The baseline is the first without
     ELMo; gains are those of the test scores, or of the dev scores where there is no test data.
     """
-    from rich.console import Console
     from rich.table import Table
 
+    from elmokit.analysis.shared.results import check_target, write_results
     from elmokit.cli.task_options import warnings
-    from elmokit.tasks.compare import compare as read
+    from elmokit.tasks.runs.run_comparison import compare as read
 
+    if output is not None:
+        check_target(output, overwrite=overwrite)
     with warnings():
         comparison = read(folders)
+    if output is not None:
+        write_results(output, _results(comparison), overwrite=overwrite)
     if as_json:
         typer.echo(json.dumps(_as_json(comparison), indent=2))
         return
@@ -48,15 +59,13 @@ def compare(
     table = Table(*columns, box=None, header_style="bold", pad_edge=False)
     for group in comparison.groups:
         table.add_row(*_row(comparison, group))
-    # in a pipe the table is as wide as it needs to be
-    console = Console(width=None if Console().is_terminal else 200)
-    console.print(table)
+    print_table(table)
 
 
-def _row(comparison: Comparison, group: Group) -> list[str]:
+def _row(comparison: RunComparison, group: Group) -> list[str]:
     from statistics import fmean
 
-    from elmokit.tasks.compare import shown
+    from elmokit.tasks.runs.run_comparison import shown
 
     is_baseline = group is comparison.baseline
     reduction = comparison.error_reduction(group)
@@ -76,17 +85,40 @@ def _row(comparison: Comparison, group: Group) -> list[str]:
     ]
 
 
-def _as_json(comparison: Comparison) -> dict[str, Any]:
+def _results(comparison: RunComparison) -> Results:
+    """The comparison with its provenance; the data of the runs were checked to be the same."""
+    from elmokit.analysis.shared.results import Results, command_line
+    from elmokit.analysis.studies.study import run_model
+    from elmokit.tasks.runs.run_folder import read_record
+
+    records = [read_record(folder) for group in comparison.groups for folder in group.folders]
+    model = next((run_model(record) for record in records if record["model"]), None)
+    seeds = tuple(sorted({record["settings"]["seed"] for record in records}))
+    data = records[0]["data"]
+    files = [file for file in (*data["train"], data["dev"], data["test"]) if file]
+    digests = {Path(file["path"]).name: file["sha256"] for file in files}
+    numbers = {**_as_json(comparison), "data": digests}
+    return Results("task-compare", command_line(), model, (), numbers, seeds=seeds)
+
+
+def _as_json(comparison: RunComparison) -> dict[str, Any]:
     groups = [
         {
-            "runs": [str(folder) for folder in group.folders], "elmo": group.uses_elmo, "dev": group.dev,
-            "test": group.test, "gain": comparison.gain(group), "error_reduction": comparison.error_reduction(group),
-            "best_epochs": group.epochs, "seconds": group.seconds,
+            "runs": [str(folder) for folder in group.folders],
+            "elmo": group.uses_elmo,
+            "dev": group.dev,
+            "test": group.test,
+            "gain": comparison.gain(group),
+            "error_reduction": comparison.error_reduction(group),
+            "best_epochs": group.epochs,
+            "seconds": group.seconds,
             "mix": {place: {"weights": weights, "gamma": gamma} for place, (weights, gamma) in group.mixes.items()},
         }
         for group in comparison.groups
-    ]  # fmt: skip
+    ]
     return {
-        "task": comparison.baseline.task, "metric": comparison.baseline.metric,
-        "baseline": comparison.groups.index(comparison.baseline), "groups": groups,
-    }  # fmt: skip
+        "task": comparison.baseline.task,
+        "metric": comparison.baseline.metric,
+        "baseline": comparison.groups.index(comparison.baseline),
+        "groups": groups,
+    }

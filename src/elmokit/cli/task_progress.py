@@ -1,4 +1,4 @@
-"""How the training of a task is shown."""
+"""Progress display of task training."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from elmokit.cli.progress import clock
 from elmokit.cli.training import signals
 
 if TYPE_CHECKING:
-    from elmokit.tasks.fit import Epoch, Step
-    from elmokit.tasks.run import Run
+    from elmokit.tasks.runs.fit import Epoch, FitStep
+    from elmokit.tasks.runs.task_run import TaskRun
 
 _SECONDS = 0.2  # between two changes of the line on a terminal
 
 
-def follow(run: Run, *, quiet: bool, again: str = "--resume") -> None:
+def follow(run: TaskRun, *, quiet: bool, again: str = "--resume") -> None:
     """Make the steps of a run and show them. SIGTERM and Ctrl-C end it with a checkpoint after the present step."""
-    from elmokit.cli import Terminated
+    from elmokit.errors import Terminated
 
     for fault in run.faults:
         typer.echo(f"elmo: warning: {fault}; going on from the checkpoint before it", err=True)
@@ -33,7 +33,7 @@ def follow(run: Run, *, quiet: bool, again: str = "--resume") -> None:
     results = run.results
     if results is None:
         kind = KeyboardInterrupt if signal.SIGINT in caught else Terminated
-        raise kind(f"stopped in epoch {run.state.epoch + 1}; go on with {again}")
+        raise kind(f"stopped in epoch {run.state.epoch + 1}; continue with {again}")
     if not quiet:
         metric = results["metric"]
         test = f", test {metric} {results['test'][metric]:.2f}" if results["test"] else ""
@@ -47,7 +47,7 @@ def follow(run: Run, *, quiet: bool, again: str = "--resume") -> None:
 class _Display:
     """A line an epoch; on a terminal also one that changes with the steps."""
 
-    def __init__(self, run: Run, *, quiet: bool) -> None:
+    def __init__(self, run: TaskRun, *, quiet: bool) -> None:
         self._metric, self._quiet, self._shown = run.model.task.metric, quiet, 0.0
         self._is_terminal = sys.stderr.isatty()
         if not quiet:
@@ -55,8 +55,8 @@ class _Display:
             sizes = f"{len(run.train):,} examples to train on, {len(run.dev):,} for dev, {len(run.test):,} for test"
             typer.echo(f"{run.folder}: {n / 1e6:.2f} M parameters, {sizes}", err=True)
 
-    def __call__(self, event: Step | Epoch) -> None:
-        from elmokit.tasks.fit import Epoch
+    def __call__(self, event: FitStep | Epoch) -> None:
+        from elmokit.tasks.runs.fit import Epoch
 
         if self._quiet:
             return

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from elmokit.cli.output import Overwrite
+
 
 def weights(
     folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or folders of such.")],
@@ -14,6 +16,7 @@ def weights(
         list[Path] | None,
         typer.Option("-o", "--output", metavar="OUT", help="A heat map (.png, .svg, .pdf), results (.json)."),
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Show the learnt weights of the layers, after the softmax (Figure 2 of the paper), for example:
 
@@ -25,14 +28,14 @@ def weights(
     from rich import box
     from rich.table import Table
 
-    from elmokit.analysis.layer_weights import layer_weights, weights_map
-    from elmokit.analysis.plots import check_picture, save_picture
-    from elmokit.analysis.results import Results, check_target, command_line, write_results
-    from elmokit.cli.study import print_table
+    from elmokit.analysis.shared.plots import check_picture, save_picture
+    from elmokit.analysis.shared.results import Results, check_target, command_line, write_results
+    from elmokit.analysis.studies.layer_weights import layer_weights, weights_map
+    from elmokit.cli.output import print_table
     from elmokit.cli.task_options import warnings
 
     for path in output or []:
-        _ = check_target(path) if path.suffix == ".json" else check_picture(path)
+        (check_target if path.suffix == ".json" else check_picture)(path, overwrite=overwrite)
     with warnings():
         facts, model = layer_weights(folders)
     n_layers = len(facts["rows"][0]["weights"])
@@ -46,6 +49,6 @@ def weights(
     print_table(table)
     for path in output or []:
         if path.suffix == ".json":
-            write_results(path, Results("weights", command_line(), model, (), facts))
+            write_results(path, Results("weights", command_line(), model, (), facts), overwrite=overwrite)
         else:
-            save_picture(weights_map(facts), path)
+            save_picture(weights_map(facts), path, overwrite=overwrite)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from elmokit.cli.output import Overwrite, print_table
+
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from elmokit.analysis.senses_score import SenseReport
+    from elmokit.analysis.senses.sense_scores import SenseReport
 
 
 def wsd(
@@ -47,6 +49,7 @@ def wsd(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
     ] = None,
+    overwrite: Overwrite = False,
     device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; by default cpu.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -58,19 +61,25 @@ def wsd(
     --train; that of a word of several tokens, their mean. Lemmas that --train lacks get WordNet's first sense, which is
     the baseline too. ALL is all data sets together; test is all but semeval2007, as the paper counts.
     """
-    from rich.console import Console
 
-    from elmokit.analysis.layers import views
-    from elmokit.analysis.results import Results, check_target, command_line, file_facts, model_facts, write_results
-    from elmokit.analysis.senses_data import find_corpora, read_corpus
-    from elmokit.analysis.senses_score import evaluate_senses
-    from elmokit.analysis.wordnet import read_wordnet
+    from elmokit.analysis.senses.sense_corpus import find_corpora, read_corpus
+    from elmokit.analysis.senses.sense_scores import evaluate_senses
+    from elmokit.analysis.senses.wordnet import read_wordnet
+    from elmokit.analysis.shared.layers import views
+    from elmokit.analysis.shared.results import (
+        Results,
+        check_target,
+        command_line,
+        file_facts,
+        model_facts,
+        write_results,
+    )
     from elmokit.cli.progress import watch
     from elmokit.embed.elmo import Elmo
     from elmokit.errors import ConfigError
 
     if output is not None:
-        check_target(output)
+        check_target(output, overwrite=overwrite)
     elmo = Elmo.from_pretrained(model, device=device)
     chosen = views(layers, elmo.config.n_vectors)
     files = find_corpora(evaluate)
@@ -82,19 +91,20 @@ def wsd(
     training = read_corpus(train, train_key)
     with watch(quiet=quiet) as progress:
         report = evaluate_senses(elmo, training, sets, senses, chosen, progress)
-    Console(width=None if Console().is_terminal else 200).print(_table(report))
+    print_table(_table(report))
     for line in _notes(report):
         typer.echo(line, err=True)
     if output is not None:
         data = file_facts([*(path for corpus in (training, *sets) for path in corpus.files), *senses.files])
-        write_results(output, Results("wsd", command_line(), model_facts(elmo.model), data, report.to_json()))
+        results = Results("wsd", command_line(), model_facts(elmo.model), data, report.to_json())
+        write_results(output, results, overwrite=overwrite)
 
 
 def _table(report: SenseReport) -> Table:
     from rich import box
     from rich.table import Table
 
-    from elmokit.analysis.senses_score import ALL
+    from elmokit.analysis.senses.sense_scores import ALL
 
     sets = next(iter(report.scores.values()))
     parts = [pos for pos in sets[report.main] if pos != ALL]
@@ -109,7 +119,7 @@ def _table(report: SenseReport) -> Table:
 
 
 def _notes(report: SenseReport) -> list[str]:
-    """What should be known about the figures."""
+    """Notes on the figures."""
     notes = [
         f"{report.tokens:,} tokens at {report.tokens_per_second:,.0f} tokens/s; {report.training_senses:,} senses;"
         f" {report.backed_off:,} of {report.instances:,} instances have a lemma that --train lacks: first sense"

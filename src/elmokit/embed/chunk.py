@@ -7,46 +7,70 @@ tail: length of the footer, CRC-32 of everything before, magic.
 from __future__ import annotations
 
 import json
+import math
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit.disk.json_file import from_json, parse_json
 from elmokit.embed.record import Record
+from elmokit.errors import FormatError
 
-State = list[NDArray[np.floating]]
+ChunkState = list[NDArray[np.floating]]
 
 _TAIL = struct.Struct("<QI4s")
 _MAGIC = b"ELM1"
 _BLOCK = 2**20  # bytes at a time when a file is checked
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """A chunk on the disk."""
+Dtype = Literal["float32", "float16"]
 
-    path: Path
+
+@dataclass(frozen=True)
+class Footer:
+    """All that is not numbers."""
+
     texts: list[str]  # of each sentence
     tokens: list[list[str]]
     offsets: list[list[tuple[int, int]] | None]
     shapes: list[list[int]]  # of each sentence's vectors
-    dtype: str
+    lines: list[int | None]  # number of each sentence's line, where a line may hold several
+    dtype: Dtype
     state_shapes: list[list[int]] | None  # None where no state is carried
-    state_dtype: str
+    state_dtype: Dtype
+
+
+@dataclass(frozen=True)
+class Chunk(Footer):
+    """A chunk on the disk."""
+
+    path: Path
+
+    def fits(self, size: int) -> bool:
+        """Whether there is one of everything for each sentence, and as many bytes of numbers as the shapes say."""
+        counts = {len(self.texts), len(self.tokens), len(self.offsets), len(self.shapes), len(self.lines)}
+        shapes = [*self.shapes, *(self.state_shapes or ())]
+        if len(counts) != 1 or any(n < 0 for shape in shapes for n in shape):
+            return False
+        numbers = sum(map(math.prod, self.shapes)) * np.dtype(self.dtype).itemsize
+        states = sum(map(math.prod, self.state_shapes or ())) * np.dtype(self.state_dtype).itemsize
+        return numbers + states == size
 
     def records(self) -> Iterator[Record]:
         """Its sentences; vectors are read one sentence at a time."""
         with open(self.path, "rb") as file:
-            for text, tokens, offsets, shape in zip(self.texts, self.tokens, self.offsets, self.shapes, strict=True):
+            columns = (self.texts, self.tokens, self.offsets, self.shapes, self.lines)
+            for text, tokens, offsets, shape, line in zip(*columns, strict=True):
                 spans = None if offsets is None else [(start, end) for start, end in offsets]  # JSON gave lists
-                yield Record(text, tokens, spans, _read_array(file, self.dtype, shape))
+                yield Record(text, tokens, spans, _read_array(file, self.dtype, shape), line)
 
-    def state(self) -> State | None:
+    def state(self) -> ChunkState | None:
         """The state after its last sentence."""
         if self.state_shapes is None:
             return None
@@ -55,9 +79,9 @@ class Chunk:
             return [_read_array(file, self.state_dtype, shape) for shape in self.state_shapes]
 
 
-def write_chunk(file: IO[bytes], records: Iterable[Record], state: Callable[[], State | None]) -> None:
+def write_chunk(file: IO[bytes], records: Iterable[Record], state: Callable[[], ChunkState | None]) -> None:
     """Write records as they come, then the state, which is asked for after the last record."""
-    footer: dict[str, Any] = {name: [] for name in ("texts", "tokens", "offsets", "shapes")}
+    footer: dict[str, Any] = {name: [] for name in ("texts", "tokens", "offsets", "shapes", "lines")}
     footer |= {"dtype": "float32", "state_shapes": None, "state_dtype": "float32"}
     checksum = 0
 
@@ -69,7 +93,8 @@ def write_chunk(file: IO[bytes], records: Iterable[Record], state: Callable[[], 
     for record in records:
         vectors = np.ascontiguousarray(record.vectors)
         put(vectors.reshape(-1).view(np.uint8).data)
-        for name, value in zip(footer, (record.text, record.tokens, record.offsets, vectors.shape), strict=False):
+        values = (record.text, record.tokens, record.offsets, vectors.shape, record.line)
+        for name, value in zip(footer, values, strict=False):
             footer[name].append(value)
         footer["dtype"] = str(vectors.dtype)
     if (arrays := state()) is not None:
@@ -96,7 +121,12 @@ def read_chunk(path: Path, *, check: bool) -> Chunk | None:
         if magic != _MAGIC or length > size or (check and _checksum(file, size) != checksum):
             return None
         file.seek(size - length)
-        return Chunk(path, **json.loads(file.read(length)))
+        try:
+            footer = from_json(Footer, parse_json(file.read(length), str(path)), str(path))
+        except FormatError:
+            return None
+        chunk = Chunk(**vars(footer), path=path)
+        return chunk if chunk.fits(size - length) else None
 
 
 def _checksum(file: IO[bytes], size: int) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -14,14 +15,20 @@ from numpy.typing import NDArray
 
 from elmokit.config import ModelConfig, State
 from elmokit.embed.engine import WINDOW_BATCHES, WINDOW_BYTES, Engine, Layers, check_layers
-from elmokit.embed.predict import Direction, Prediction, predict_next
-from elmokit.embed.sentence import EmbeddedSentence
-from elmokit.embed.words import WordReader
+from elmokit.embed.portable import PortableElmo, from_portable, to_portable
+from elmokit.embed.predict import GAP, Direction, Prediction, predict_next
+from elmokit.embed.sentence import EmbeddedSentence, Pool
+from elmokit.embed.sharing import Guard
+from elmokit.embed.stream import SentenceStream, with_progress
+from elmokit.embed.texts import cosines, pooled
+from elmokit.embed.word_reader import WordReader
 from elmokit.errors import ConfigError, InputError
+from elmokit.nn.cpu.optimize import optimize_
 from elmokit.nn.device import find_device
-from elmokit.nn.lstm import LstmState
 from elmokit.nn.softmax import Head
+from elmokit.nn.state import BiLMState
 from elmokit.text.batch import windows
+from elmokit.text.token_check import ENOUGH, TokenCheck
 from elmokit.text.tokenizer import Tokenizer, get_tokenizer, tokenize
 from elmokit.weights import native
 from elmokit.weights.locate import load as load_model
@@ -30,11 +37,13 @@ from elmokit.weights.model import Model
 Dtype = Literal["float32", "float16", "int8"]
 ModelPath = str | PathLike[str] | tuple[str | PathLike[str], ...]
 
-__all__ = ["Dtype", "Elmo", "load_model"]
+__all__ = ["Dtype", "Elmo", "load", "load_model"]
+
+log = logging.getLogger("elmokit.embed")  # what a user should know: text that looks as if it was not tokenized
 
 
 class Elmo:
-    """A biLM that turns sentences into vectors.
+    """A biLM that turns sentences into vectors. Threads may share it; pickle, deepcopy and spawned processes may too.
 
     >>> elmo = Elmo.from_pretrained()
     >>> for sentence in elmo.embed(["I will buy you a present .", ["Live", "in", "the", "present"]]):
@@ -54,21 +63,27 @@ class Elmo:
         if self.dtype == "int8" and self.device.type != "cpu":
             raise ConfigError(f"dtype: int8 is for CPUs, and the device is {self.device}; use float16")
         self.model = model
-        bilm = model.bilm.eval().requires_grad_(False).to(self.device)
-        if self.dtype == "int8":
-            _ = model.fingerprint  # taken from exact weights, and kept
-        if self.device.type == "cpu":
-            bilm.pack_("int8" if self.dtype == "int8" else "float32")
-        elif self.dtype == "float16":
-            bilm.half()
+        with Guard():  # packing computes too
+            bilm = model.bilm.eval().requires_grad_(False).to(self.device)
+            if self.dtype == "int8":
+                _ = model.fingerprint  # taken from exact weights, and kept
+            if self.device.type == "cpu":
+                optimize_(bilm, "int8" if self.dtype == "int8" else "float32")
+            elif self.dtype == "float16":
+                bilm.half()
         self._head: Head | None = None  # read when something is predicted
+        self._check_tokens: TokenCheck | None = TokenCheck()  # None once it has seen enough
         self._engine = Engine(bilm, WordReader(model), state=self.state)
 
     @classmethod
     def from_pretrained(
-        cls, model: ModelPath | None = None, *, state: State | None = None, dtype: Dtype | None = None,
+        cls,
+        model: ModelPath | None = None,
+        *,
+        state: State | None = None,
+        dtype: Dtype | None = None,
         device: str | None = None,
-    ) -> Elmo:  # fmt: skip
+    ) -> Elmo:
         """Load a model: the one inside the package, or a folder, a zip, a file, an (options, weights) pair.
 
         state: what a sentence starts from. "reset" is zero, "warm" one fixed state after a short warm-up text, and
@@ -82,31 +97,133 @@ class Elmo:
         """Write the model as a native folder: options, safetensors, vocabulary, card."""
         native.save(self.model, folder, half=half, overwrite=overwrite)
 
+    def __reduce__(self) -> tuple[Callable[..., Elmo], tuple[PortableElmo, type[Elmo]]]:
+        """For pickle and copy: the path of the model where it has one, else its weights."""
+        return from_portable, (to_portable(self), type(self))
+
     @property
     def config(self) -> ModelConfig:
         """The shape of the model."""
         return self.model.config
 
-    def embed(
-        self, sentences: Iterable[str | Sequence[str]], *, layers: Layers = "all", tokenizer: str | Tokenizer = "words",
-        batch_size: int | None = None, batch_tokens: int | None = None, threads: int | None = None,
-    ) -> Iterator[EmbeddedSentence]:  # fmt: skip
-        """Embed any number of sentences, in order and in bounded memory.
+    @property
+    def tokenizer(self) -> str:
+        """Default tokenizer of raw text: the one that the options of the model name, or "words"."""
+        return self.config.tokenizer or "words"
 
-        sentences: lists of tokens, or raw text for `tokenizer` ("words", "spaces", "spacy:de", or any callable).
+    def __repr__(self) -> str:
+        files, lstm = self.model.files, self.config.lstm
+        name = files[0].absolute().parent.name if files else "in memory"
+        return (
+            f"Elmo({name}, {lstm.n_layers}x{lstm.dim}/{lstm.projection_dim}, layers 0-{lstm.n_layers}, "
+            f"state={self.state}, {self.dtype}, {self.device})"
+        )
+
+    def tokens(self, texts: str | Iterable[str], *, tokenizer: str | Tokenizer | None = None) -> list[Any]:
+        """The tokens of each text, as the network would read them; of one string, its tokens alone."""
+        split = get_tokenizer(tokenizer or self.tokenizer)
+        _check_list(texts)
+        one = isinstance(texts, str)
+        found = [sentence.tokens for sentence in _prepare([texts] if one else texts, split)]  # type: ignore[list-item]
+        return found[0] if one else found
+
+    def encode(
+        self,
+        texts: str | Iterable[str | Sequence[str]],
+        *,
+        pool: Pool = "mean",
+        layers: Layers = "average",
+        punctuation: bool = True,
+        tokenizer: str | Tokenizer | None = None,
+        batch_size: int | None = None,
+        progress: bool | None = None,
+    ) -> NDArray[np.floating]:
+        """One vector for each text: (n, 2D), or (2D,) of a single string; zeros for a text without tokens.
+
+        texts: raw text, or lists of tokens. pool: "mean" or "max" over the tokens; `punctuation` says whether those
+        without a letter or digit count. layers: as for `embed`; of "all", the average.
+        progress: None shows a progress line on a terminal and in a notebook when it takes long.
+        """
+        one = isinstance(texts, str)
+        stream = self.embed(
+            [texts] if one else texts,  # type: ignore[list-item]
+            layers=layers,
+            tokenizer=tokenizer,
+            batch_size=batch_size,
+            progress=progress,
+        )
+        vectors = pooled(stream, pool, punctuation, self.config.vector_dim)
+        return vectors[0] if one else vectors
+
+    def similarity(
+        self,
+        first: str | Iterable[str | Sequence[str]] | NDArray[np.floating],
+        second: str | Iterable[str | Sequence[str]] | NDArray[np.floating],
+        **options: Any,
+    ) -> Any:
+        """Cosines between texts: a float of two strings, else the matrix (n, m) or a row of it.
+
+        first, second: a text, a list of texts, or vectors that `encode` gave. options: those of `encode`.
+        These are word vectors: models trained on sentence pairs tell better whether two sentences mean the same.
+        """
+        a, b = (x if isinstance(x, np.ndarray) else self.encode(x, **options) for x in (first, second))
+        return cosines(a, b)
+
+    def embed(
+        self,
+        sentences: Iterable[str | Sequence[str]],
+        *,
+        layers: Layers = "all",
+        tokenizer: str | Tokenizer | None = None,
+        batch_size: int | None = None,
+        batch_tokens: int | None = None,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> SentenceStream:
+        """Embed any number of sentences, in order and in bounded memory: iterate over the result, or make a list of it.
+
+        sentences: lists of tokens, or raw text for `tokenizer` ("words", "spaces", "spacy:de", or any callable; by
+            default the model's own, which is "words" unless its options name another).
+        progress: None shows a progress line on a terminal and in a notebook when it takes long.
         layers: "all"; or one combination: "top", "average", the number of a layer, or a weight for each layer.
         batch_size: sentences a batch. With state="carry" it is part of the meaning, and 1 by default.
         batch_tokens: tokens a batch, unless batch_size is given. threads: of the CPU, for this process from now on.
         """
         self._check(sentences, batch_size, batch_tokens, threads)
         layers = check_layers(layers, self.config.n_vectors)
-        parts = self._parts(_prepare(sentences, get_tokenizer(tokenizer)), layers, batch_size, batch_tokens)
-        return self._embed(parts, layers, batch_size, batch_tokens)
+        prepared = self._checked(_prepare(sentences, get_tokenizer(tokenizer or self.tokenizer)))
+        parts = self._parts(prepared, layers, batch_size, batch_tokens)
+        embedded = self._embed(parts, layers, batch_size, batch_tokens)
+        return SentenceStream(
+            with_progress(embedded, len(sentences) if isinstance(sentences, Sized) else None, progress)
+        )
+
+    def _checked(self, prepared: Iterable[_Prepared]) -> Iterator[_Prepared]:
+        """The same sentences; the first of a model's life are checked, and a warning is logged once."""
+        for sentence in prepared:
+            if (check := self._check_tokens) is not None:
+                check.add(sentence.tokens)
+                if check.tokens >= ENOUGH:
+                    self._warn()
+                    self._check_tokens = None
+            yield sentence
+        self._warn()
+
+    def _warn(self) -> None:
+        check = self._check_tokens
+        if check is not None and (warning := check.warning) is not None:
+            self._check_tokens = None
+            log.warning(warning)
 
     def skip(
-        self, sentences: Iterable[str | Sequence[str]], *, layers: Layers = "all", tokenizer: str | Tokenizer = "words",
-        batch_size: int | None = None, batch_tokens: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        sentences: Iterable[str | Sequence[str]],
+        *,
+        layers: Layers = "all",
+        tokenizer: str | Tokenizer | None = None,
+        batch_size: int | None = None,
+        batch_tokens: int | None = None,
+    ) -> None:
         """Pass over sentences that were embedded before, with the same options, in another process.
 
         What comes after is then the same to the last bit: a word's vector is rounded by the company in which it was
@@ -115,18 +232,16 @@ class Elmo:
         """
         self._check(sentences, batch_size, batch_tokens, None)
         layers = check_layers(layers, self.config.n_vectors)
-        for part in self._parts(_prepare(sentences, get_tokenizer(tokenizer)), layers, batch_size, batch_tokens):
+        prepared = _prepare(sentences, get_tokenizer(tokenizer or self.tokenizer))
+        for part in self._parts(prepared, layers, batch_size, batch_tokens):
             tokens = [sentence.tokens for sentence in part]
-            if self.state == "carry":
-                self._engine.skip_carry(tokens)
-            else:
-                self._engine.skip_independent(tokens, batch_tokens or self._engine.batch_tokens, batch_size)
+            self._engine.skip(tokens, batch_tokens or self._engine.batch_tokens, batch_size)
 
     def _parts(
         self, prepared: Iterable[_Prepared], layers: Layers, batch_size: int | None, batch_tokens: int | None
     ) -> Iterator[list[_Prepared]]:
-        """What the engine gets at a time: with carried state one batch, else as much as can wait for its turn."""
-        if self.state == "carry":
+        """Windows of sentences for the engine: one batch with carried state, else as many as may wait."""
+        if not self._engine.policy.independent:
             return windows(prepared, lambda _: 1, batch_size or 1)
         n_vectors = self.config.n_vectors if layers == "all" else 1
         batch = batch_tokens or self._engine.batch_tokens
@@ -139,17 +254,13 @@ class Elmo:
     ) -> Iterator[EmbeddedSentence]:
         for part in parts:
             tokens = [sentence.tokens for sentence in part]
-            if self.state == "carry":
-                arrays = self._engine.carry(tokens, layers)
-            else:
-                arrays = self._engine.independent(tokens, layers, batch_tokens or self._engine.batch_tokens, batch_size)
+            arrays = self._engine.embed(tokens, layers, batch_tokens or self._engine.batch_tokens, batch_size)
             yield from self._finish(part, arrays)
 
-    def _check(
-        self, sentences: object, batch_size: int | None, batch_tokens: int | None, threads: int | None
-    ) -> None:  # fmt: skip
+    def _check(self, sentences: object, batch_size: int | None, batch_tokens: int | None, threads: int | None) -> None:
         if isinstance(sentences, str):
             raise InputError("embed expects a list of sentences, found one string: use [text]")
+        _check_list(sentences)
         for name, value in (("batch_size", batch_size), ("batch_tokens", batch_tokens), ("threads", threads)):
             if value is not None and not (isinstance(value, Integral) and value >= 1):
                 raise ConfigError(f"{name}: expected a positive integer, found {value!r}")
@@ -165,45 +276,77 @@ class Elmo:
             yield EmbeddedSentence(sentence.tokens, array, sentence.text, sentence.offsets)
 
     def predict_next(
-        self, text: str | Sequence[str], *, direction: Direction = "forward", top: int = 10, gap: str = "___",
-        tokenizer: str | Tokenizer = "words", exclude: Sequence[str] | None = None,
-    ) -> list[Prediction]:  # fmt: skip
+        self,
+        text: str | Sequence[str],
+        *,
+        direction: Direction | None = None,
+        top: int = 10,
+        gap: str = GAP,
+        tokenizer: str | Tokenizer | None = None,
+        exclude: Sequence[str] | None = None,
+    ) -> list[Prediction]:
         """The likeliest words after a text; before it ("backward"); or at its `gap`, from both sides ("gap").
+
+        direction: by default "gap" where the text has one, as in "the ___ of the river", else "forward".
 
         Needs a model with a softmax and a vocabulary.
         """
-        if self._head is None:
-            self._head = self.model.softmax().to(self.device)
-        return predict_next(
-            self.model, self._engine.reader, text, direction=direction, top=top, gap=gap, tokenizer=tokenizer,
-            exclude=exclude, head=self._head,
-        )  # fmt: skip
+        with self._engine.guard:
+            if self._head is None:
+                self._head = self.model.softmax().to(self.device)
+            return predict_next(
+                self.model,
+                self._engine.reader,
+                text,
+                direction=direction,
+                top=top,
+                gap=gap,
+                tokenizer=tokenizer or self.tokenizer,
+                exclude=exclude,
+                head=self._head,
+            )
+
+    @property
+    def start_state(self) -> BiLMState:
+        """State before the first token of every sentence, one row. Not defined for state="carry"."""
+        return self._engine.start_state()
 
     def reset_state(self) -> None:
         """With state="carry": forget what was read."""
-        self._engine.carried = None
+        with self._engine.guard:
+            self._engine.policy.carried = None
 
     @property
     def carried_state(self) -> list[NDArray[np.floating]] | None:
         """With state="carry": output (B, D) and cell (B, C) of every forward, then every backward layer; or None."""
-        carried = self._engine.carried
-        if carried is None:
-            return None
-        return [array.cpu().numpy().copy() for direction in carried for s in direction for array in (s.output, s.cell)]
+        with self._engine.guard:
+            carried = self._engine.policy.carried
+            return None if carried is None else [tensor.cpu().numpy().copy() for tensor in carried.tensors()]
 
     @carried_state.setter
     def carried_state(self, arrays: list[NDArray[np.floating]] | None) -> None:
         if arrays is None:
             self.reset_state()
             return
-        lstm, n_layers = self.config.lstm, self.config.lstm.n_layers
+        lstm = self.config.lstm
         n_rows = len(arrays[0]) if arrays else 0
-        expected = [(n_rows, lstm.projection_dim), (n_rows, lstm.dim)] * 2 * n_layers
+        expected = [(n_rows, lstm.projection_dim), (n_rows, lstm.dim)] * 2 * lstm.n_layers
         if (found := [np.shape(array) for array in arrays]) != expected:
             raise ConfigError(f"carried_state: expected arrays of shapes {expected}, found {found}")
         tensors = [torch.from_numpy(np.array(array)).to(self.device) for array in arrays]
-        states = [LstmState(output, cell) for output, cell in zip(tensors[::2], tensors[1::2], strict=True)]
-        self._engine.carried = (states[:n_layers], states[n_layers:])
+        with self._engine.guard:
+            self._engine.policy.carried = BiLMState.from_tensors(tensors)
+
+
+def load(
+    model: ModelPath | None = None,
+    *,
+    state: State | None = None,
+    dtype: Dtype | None = None,
+    device: str | None = None,
+) -> Elmo:
+    """Load a model: the short form of `Elmo.from_pretrained`."""
+    return Elmo.from_pretrained(model, state=state, dtype=dtype, device=device)
 
 
 def _half(array: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -222,6 +365,11 @@ class _Prepared:
     tokens: list[str]
     text: str | None = None
     offsets: list[tuple[int, int]] | None = None
+
+
+def _check_list(texts: object) -> None:
+    if not isinstance(texts, Iterable):
+        raise InputError(f"texts: expected a list of texts or of lists of tokens, found {texts!r}")
 
 
 def _prepare(sentences: Iterable[str | Sequence[str]], tokenizer: Tokenizer) -> Iterator[_Prepared]:

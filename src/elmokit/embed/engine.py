@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from itertools import chain
-from numbers import Integral
-from typing import Literal
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmokit.config import State
+from elmokit.embed.layer_choice import Layers as Layers
+from elmokit.embed.layer_choice import check_layers as check_layers
+from elmokit.embed.sharing import Guard
 from elmokit.embed.word_cache import WordCache
-from elmokit.embed.words import WordReader
+from elmokit.embed.word_reader import WordReader
 from elmokit.errors import ConfigError
-from elmokit.nn.bilm import BiLM, BiLMOutput, BiLMState
-from elmokit.nn.lstm import LstmState
+from elmokit.nn.bilm import BiLM, BiLMOutput
 from elmokit.nn.packing import Packing
+from elmokit.nn.state import BiLMState
+from elmokit.nn.state_policy import POLICIES
 from elmokit.text.batch import by_length
-
-Layers = Literal["all", "top", "average"] | int | Sequence[float]
 
 CACHE_BYTES = 64 * 2**20  # of word vectors: 32,000 words of the original model
 CACHE_WORDS = 2**17  # at most: of a small model, a word's text takes more room than its vector
@@ -39,18 +41,33 @@ WARM_UP = (
 )
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _guarded(method: Method) -> Method:
+    """Let one thread at a time compute: the word cache and the network's buffers are shared."""
+
+    @functools.wraps(method)
+    def alone(self: Engine, *args: Any, **kwargs: Any) -> Any:
+        with self.guard, torch.inference_mode():
+            return method(self, *args, **kwargs)
+
+    return alone  # type: ignore[return-value]
+
+
 class Engine:
-    """One biLM, one word cache, one state policy."""
+    """One biLM, one word cache, one state policy; may be used by several threads, which take turns."""
 
     def __init__(self, bilm: BiLM, reader: WordReader, *, state: State, cache_words: int | None = None) -> None:
-        self.bilm, self.reader, self.state = bilm, reader, state
+        self.bilm, self.reader = bilm, reader
+        self.policy = POLICIES[state](bilm, self._read_warm_up)
+        self.guard = Guard()
         self.device = bilm.device
         if cache_words is None:
             cache_words = max(1, min(CACHE_WORDS, CACHE_BYTES // (4 * bilm.config.lstm.projection_dim)))
         self.batch_tokens = WIDE_BATCH_TOKENS if bilm.config.lstm.dim > WIDE else BATCH_TOKENS
         self.cache = WordCache(encode=self._encode, capacity=cache_words)
-        self.carried: BiLMState | None = None  # with state="carry": one row a sentence of the batch
-        self._start: BiLMState | None = None  # otherwise: where every sentence starts, its first mark being read
+        self._start: BiLMState | None = None  # if sentences are independent: after the first mark of any of them
 
     @torch.inference_mode()
     def _encode(self, words: list[str]) -> Tensor:
@@ -59,53 +76,57 @@ class Engine:
         vectors: Tensor = self.bilm.token_encoder(characters, rows)
         return vectors
 
-    @torch.inference_mode()
-    def independent(
+    @_guarded
+    def embed(
         self, sentences: Sequence[Sequence[str]], layers: Layers, batch_tokens: int, batch_size: int | None = None
     ) -> list[NDArray[np.floating]]:
-        """(layers, n, 2D) of every sentence, each from the same start; the order of work is by length."""
+        """(layers, n, 2D) of every sentence. If they are not independent, they are one batch."""
+        if self.policy.independent:
+            return self._embed_independent(sentences, layers, batch_tokens, batch_size)
+        return self._embed_batch(sentences, layers)
+
+    @_guarded
+    def skip(self, sentences: Sequence[Sequence[str]], batch_tokens: int, batch_size: int | None) -> None:
+        """Leave the word cache, though not the state, as `embed` would: a fraction of its work."""
+        if self.policy.independent:
+            self._skip_independent(sentences, batch_tokens, batch_size)
+        else:
+            self._look_up([self._with_marks(sentences[k]) for k in _longest_first(sentences)])
+
+    def _embed_independent(
+        self, sentences: Sequence[Sequence[str]], layers: Layers, batch_tokens: int, batch_size: int | None
+    ) -> list[NDArray[np.floating]]:
+        """Every sentence from the same start; the order of work is by length."""
         results: list[NDArray[np.floating]] = [_nothing(self.bilm, layers)] * len(sentences)
         start = self._start_state()
         self._meet(sentences)
         for batch in by_length([len(s) for s in sentences], batch_tokens=batch_tokens, batch_size=batch_size):
             chosen = [sentences[k] for k in batch]
             packing = Packing.from_lengths([len(sentence) for sentence in chosen], self.device)
-            forward, backward = ([s.expand(len(chosen)) for s in direction] for direction in start)
-            combined = combine(self._run(chosen, packing, (forward, backward)), layers)
+            combined = combine(self._run(chosen, packing, start.expand(len(chosen))), layers)
             for b, k in enumerate(batch):
                 results[k] = combined[:, packing.rows(b).to(self.device)].cpu().numpy()
         return results
 
-    @torch.inference_mode()
-    def carry(self, sentences: Sequence[Sequence[str]], layers: Layers) -> list[NDArray[np.floating]]:
-        """(layers, n, 2D) of one batch; row b starts where row b of the last batch ended, marks and all."""
-        order = sorted(range(len(sentences)), key=lambda k: -len(sentences[k]))
-        chosen = [[self.reader.begin, *sentences[k], self.reader.end] for k in order]
+    def _embed_batch(self, sentences: Sequence[Sequence[str]], layers: Layers) -> list[NDArray[np.floating]]:
+        """One batch, marks and all; the policy says where each row starts."""
+        order = _longest_first(sentences)
+        chosen = [self._with_marks(sentences[k]) for k in order]
         packing = Packing.from_lengths([len(sentence) for sentence in chosen], self.device)
-        self.carried = _with_rows(self.carried, self.bilm, len(sentences))
         rows = torch.tensor(order, device=self.device)
-        forward, backward = ([LstmState(s.output[rows], s.cell[rows]) for s in way] for way in self.carried)
-        output = self._run(chosen, packing, (forward, backward))
-        for kept, after in zip(self.carried, output.state, strict=True):
-            for old, new in zip(kept, after, strict=True):
-                old.output[rows], old.cell[rows] = new.output, new.cell
+        output = self._run(chosen, packing, self.policy.start(rows))
+        self.policy.end(rows, output.state)
         combined = combine(output, layers)
         results: list[NDArray[np.floating]] = [_nothing(self.bilm, layers)] * len(sentences)
         for b, k in enumerate(order):
             results[k] = combined[:, packing.rows(b)[1:-1].to(self.device)].cpu().numpy()
         return results
 
-    def skip_independent(self, sentences: Sequence[Sequence[str]], batch_tokens: int, batch_size: int | None) -> None:
-        """Leave the word cache as `independent` would: a fraction of its work."""
+    def _skip_independent(self, sentences: Sequence[Sequence[str]], batch_tokens: int, batch_size: int | None) -> None:
         self._start_state()
         self._meet(sentences)
         for batch in by_length([len(s) for s in sentences], batch_tokens=batch_tokens, batch_size=batch_size):
             self._look_up([sentences[k] for k in batch])
-
-    def skip_carry(self, sentences: Sequence[Sequence[str]]) -> None:
-        """Leave the word cache, though not the state, as `carry` would."""
-        order = sorted(range(len(sentences)), key=lambda k: -len(sentences[k]))
-        self._look_up([[self.reader.begin, *sentences[k], self.reader.end] for k in order])
 
     def _meet(self, sentences: Sequence[Sequence[str]]) -> None:
         """Encode the new words of all sentences together, which is faster than batch by batch, if they can be kept."""
@@ -127,16 +148,28 @@ class Engine:
         output: BiLMOutput = self.bilm(vectors, index, packing, state)
         return output
 
-    @torch.inference_mode()
+    @_guarded
+    def start_state(self) -> BiLMState:
+        """State before the first token of every sentence, one row, where sentences are independent."""
+        if not self.policy.independent:
+            raise ConfigError("state: expected reset or warm for one start state, found carry")
+        return self._start_state()
+
     def _start_state(self) -> BiLMState:
         """One row: the forward layers after the begin mark, the backward layers after the end mark."""
         if self._start is None:
-            before = self.bilm.zero_state(1)
-            if self.state == "warm":
-                for text in WARM_UP:
-                    before = self._read([self.reader.begin, *text.split(), self.reader.end], before)
-            self._start = (self._read([self.reader.begin], before)[0], self._read([self.reader.end], before)[1])
+            before = self.policy.start(torch.zeros(1, dtype=torch.long, device=self.device))
+            begun, ended = self._read([self.reader.begin], before), self._read([self.reader.end], before)
+            self._start = BiLMState(begun.forward, ended.backward)
         return self._start
+
+    def _read_warm_up(self, state: BiLMState) -> BiLMState:
+        for text in WARM_UP:
+            state = self._read(self._with_marks(text.split()), state)
+        return state
+
+    def _with_marks(self, words: Sequence[str]) -> list[str]:
+        return [self.reader.begin, *words, self.reader.end]
 
     def _read(self, words: list[str], state: BiLMState) -> BiLMState:
         return self._run([words], Packing.from_lengths([len(words)], self.device), state).state
@@ -157,42 +190,10 @@ def combine(output: BiLMOutput, layers: Layers) -> Tensor:
     return mixed.unsqueeze(0)
 
 
-def check_layers(layers: Layers, n_layers: int) -> Layers:
-    """The choice, if the model has it; weights of any kind as a list of numbers."""
-    if isinstance(layers, Integral):
-        if not 0 <= layers < n_layers:
-            raise ConfigError(f"layers: this model has 0 to {n_layers - 1}, found {layers}")
-        return int(layers)
-    if isinstance(layers, str) and layers in ("all", "top", "average"):
-        return layers
-    try:
-        weights = [] if isinstance(layers, str) else [float(weight) for weight in layers]  # type: ignore[union-attr]
-    except (TypeError, ValueError):
-        weights = []
-    if not weights:
-        raise ConfigError(f"layers: expected all, top, average, a number or weights, found {layers!r}")
-    if len(weights) != n_layers:
-        raise ConfigError(f"layers: expected {n_layers} weights, one a layer, found {len(weights)}")
-    if not np.isfinite(weights).all():
-        raise ConfigError(f"layers: expected finite weights, found {weights}")
-    return weights
-
-
 def _nothing(bilm: BiLM, layers: Layers) -> NDArray[np.floating]:
     config = bilm.config
     return np.zeros((config.n_vectors if layers == "all" else 1, 0, config.vector_dim), dtype=np.float32)
 
 
-def _with_rows(state: BiLMState | None, bilm: BiLM, n: int) -> BiLMState:
-    """The carried state with at least n rows; new ones are zero."""
-    if state is None:
-        return bilm.zero_state(n)
-    have = len(state[0][0].output)
-    if have >= n:
-        return state
-    more = bilm.zero_state(n - have)
-    forward, backward = (
-        [LstmState(torch.cat((a.output, b.output)), torch.cat((a.cell, b.cell))) for a, b in zip(old, new, strict=True)]
-        for old, new in zip(state, more, strict=True)
-    )
-    return forward, backward
+def _longest_first(sentences: Sequence[Sequence[str]]) -> list[int]:
+    return sorted(range(len(sentences)), key=lambda k: -len(sentences[k]))

@@ -8,36 +8,40 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.embed.record import Layout, Record
+from elmokit.embed.record import Record, RecordLayout
 from elmokit.errors import MissingExtraError
 
 Rows = Literal["tokens", "sentences"]
 
-ROW_GROUP_BYTES = 32 * 2**20  # of vectors that are gathered before they are written
+ROW_GROUP_BYTES = 32 * 2**20  # of vectors and tokens that are gathered before they are written
+_TOKEN_BYTES = 256  # of a token and its offsets, as Python objects
 
 
 class ParquetWriter:
-    """One row a token: sentence, index, token, start, end; or one row a sentence: sentence, text, tokens.
+    """One row per token: sentence, line, index, token, start, end; or per sentence: sentence, line, text, tokens.
 
     Then the vectors: a column `vector`, or `layer_0`, `layer_1`, ... when all layers are kept. With one row a sentence
-    it is a list of the tokens' vectors, or the pooled vector itself. `start` and `end` are null where unknown.
+    it is a list of the tokens' vectors, or the pooled vector itself. `line` is the number of the
+    line where lines were cut into sentences, else null; `start` and `end` are null where unknown. `first` is the number
+    of the first sentence.
     """
 
-    def __init__(self, path: Path, layout: Layout, *, rows: Rows = "tokens") -> None:
+    def __init__(self, path: Path, layout: RecordLayout, *, rows: Rows = "tokens", first: int = 0) -> None:
         pa, pq = load_pyarrow()
         self._pa, self._layout, self._rows = pa, layout, rows
         vector = pa.list_(pa.from_numpy_dtype(layout.dtype), layout.dim)
         if rows == "tokens":
-            columns = {"sentence": pa.int64(), "index": pa.int32(), "token": pa.string()}
+            columns = {"sentence": pa.int64(), "line": pa.int64(), "index": pa.int32(), "token": pa.string()}
             columns |= {"start": pa.int64(), "end": pa.int64()}
         else:
-            columns = {"sentence": pa.int64(), "text": pa.string(), "tokens": pa.list_(pa.string())}
+            columns = {"sentence": pa.int64(), "line": pa.int64(), "text": pa.string()}
+            columns |= {"tokens": pa.list_(pa.string())}
             vector = vector if layout.pooled else pa.list_(vector)
         names = ["vector"] if layout.n_layers is None else [f"layer_{k}" for k in range(layout.n_layers)]
         self._schema = pa.schema({**columns, **dict.fromkeys(names, vector)})
         # numbers as they come do not repeat: a dictionary of them would only cost time
         self._file = pq.ParquetWriter(path, self._schema, use_dictionary=["token", "tokens.list.element"])
-        self._count = 0
+        self._count = first  # number of the next sentence
         self._bytes = 0
         self._waiting: list[tuple[int, Record]] = []
 
@@ -45,7 +49,7 @@ class ParquetWriter:
         """Add the rows of a sentence; every ROW_GROUP_BYTES a row group is written."""
         self._waiting.append((self._count, record))
         self._count += 1
-        self._bytes += record.vectors.nbytes + 8 * len(record.text) + 64
+        self._bytes += record.vectors.nbytes + 8 * len(record.text) + _TOKEN_BYTES * len(record.tokens) + 64
         if self._bytes >= ROW_GROUP_BYTES:
             self._flush()
 
@@ -68,6 +72,8 @@ class ParquetWriter:
             arrays += [self._vectors([record.vectors[k] for record in records]) for k in range(self._layout.n_layers)]
         table = self._pa.Table.from_arrays([self._as(k, array) for k, array in enumerate(arrays)], schema=self._schema)
         self._file.write_table(table, row_group_size=len(table) or None)
+        del table, arrays, records, waiting
+        self._pa.default_memory_pool().release_unused()  # Arrow would keep it, and ask for more
 
     def _token_columns(self, waiting: list[tuple[int, Record]]) -> list[Any]:
         unknown = (None, None)
@@ -76,6 +82,7 @@ class ParquetWriter:
             spans += [unknown] * len(record.tokens) if record.offsets is None else record.offsets
         return [
             [number for number, record in waiting for _ in record.tokens],
+            [record.line for _, record in waiting for _ in record.tokens],
             [place for _, record in waiting for place in range(len(record.tokens))],
             [token for _, record in waiting for token in record.tokens],
             [start for start, _ in spans],
@@ -85,6 +92,7 @@ class ParquetWriter:
     def _sentence_columns(self, waiting: list[tuple[int, Record]]) -> list[Any]:
         return [
             [number for number, _ in waiting],
+            [record.line for _, record in waiting],
             [record.text for _, record in waiting],
             [record.tokens for _, record in waiting],
         ]

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from elmokit.embed.words import WordReader
+from elmokit.embed.word_reader import WordReader
 from elmokit.errors import ConfigError, InputError
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.packing import Packing
@@ -33,19 +33,29 @@ class Prediction:
 
 @torch.inference_mode()
 def predict_next(
-    model: Model, reader: WordReader, text: str | Sequence[str], *, direction: Direction = "forward", top: int = 10,
-    gap: str = GAP, tokenizer: str | Tokenizer = "words", exclude: Collection[str] | None = None,
+    model: Model,
+    reader: WordReader,
+    text: str | Sequence[str],
+    *,
+    direction: Direction | None = None,
+    top: int = 10,
+    gap: str = GAP,
+    tokenizer: str | Tokenizer = "words",
+    exclude: Collection[str] | None = None,
     head: Head | None = None,
-) -> list[Prediction]:  # fmt: skip
+) -> list[Prediction]:
     """The `top` likeliest words, the likeliest first.
 
     text: tokens, or text for `tokenizer`: the begin of a sentence, or its end for the direction "backward".
     direction: "forward" predicts what follows the text, "backward" what precedes it; a sentence that ends or begins
-        there is its mark, `</S>` or `<S>`. "gap" predicts the word where `gap` stands in the text from both sides,
+        there is its mark, `</S>` or `<S>`. "gap" predicts the word where `gap` stands in the text from both sides; it
+        is the default where the text has a gap, and "forward" else.
         p(w) ~ p(w | left) p(w | right), made to sum to 1 over all words but marks and excluded ones.
     exclude: words not to show; by default the mark of unknown words.
     head: the output layer, for callers that keep it; else it is read from the model's files.
     """
+    if direction is None:
+        direction = "gap" if gap and gap in text else "forward"
     if direction not in get_args(Direction):
         raise ConfigError(f"direction: expected {', '.join(get_args(Direction))}, found {direction!r}")
     if top < 1:
@@ -102,7 +112,7 @@ def _tokens(text: str | Sequence[str], tokenizer: Tokenizer) -> list[str]:
 
 
 def _around(text: str | Sequence[str], gap: str) -> tuple[str | Sequence[str], str | Sequence[str]]:
-    """What stands left and right of the one gap. A text is cut before it is tokenised: any string can mark a gap."""
+    """Text left and right of the single gap. The text is cut before it is tokenized, so any string can mark a gap."""
     found = text.count(gap)
     if not gap or found != 1:
         raise InputError(f"gap: expected one {gap or GAP!r} in the text, found {found if gap else 'no mark'}")

@@ -1,16 +1,16 @@
-"""What is kept of a sentence in a file of vectors."""
+"""Record of one sentence in a file of vectors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Layout:
+class RecordLayout:
     """The shape of what is stored for each sentence."""
 
     dim: int  # length of a vector, 2D
@@ -27,3 +27,13 @@ class Record:
     tokens: list[str]
     offsets: list[tuple[int, int]] | None  # of each token in the text, where the tokenizer knows them
     vectors: NDArray[np.floating] = field(repr=False)  # (L + 1, n, 2D), (n, 2D), or (2D,) when pooled
+    line: int | None = None  # number of its line in its file, from 1, where a line may hold several sentences
+
+    def facts(self) -> dict[str, Any]:
+        """Data for matching vectors with words: tokens and, if known, offsets and the line."""
+        facts: dict[str, Any] = {"tokens": self.tokens}
+        if self.offsets is not None:
+            facts["offsets"] = self.offsets
+        if self.line is not None:
+            facts["line"] = self.line
+        return facts

@@ -11,36 +11,53 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
-from elmokit.embed.chunk import Chunk, State, read_chunk, write_chunk
+from elmokit.disk.json_file import from_json, read_json, write_json
+from elmokit.disk.lock import LOCK, lock
+from elmokit.disk.manifest import Manifest
+from elmokit.disk.outputs import check_output
+from elmokit.disk.rename import rename_new
+from elmokit.disk.scratch import remove_leftovers
+from elmokit.disk.sync import sync
+from elmokit.embed.chunk import Chunk, ChunkState, read_chunk, write_chunk
 from elmokit.embed.record import Record
-from elmokit.errors import OutputError
-from elmokit.weights.lock import LOCK, lock
+from elmokit.errors import FormatError, OutputError
 
+_CLEARED = ("result", "*.chunk", "*.tmp")
+SPOOL_FOLDER = Manifest("unfinished work of elmo embed", marks=("run.json", "done"), parts=_CLEARED)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Spool:
     """The folder of one output, locked for this process; use it in a `with` statement.
 
-    complete: nothing is left to do, because only the cleaning up of an earlier run had been cut off.
+    complete: nothing is left to do: the output was there, or only the cleaning up of an earlier run had been cut off.
     """
 
-    def __init__(self, target: Path, settings: Mapping[str, Any], *, resume: bool, overwrite: bool) -> None:
-        """Take the folder over, or make it. What stands in the way is an OutputError that names the flag to use."""
-        self.target, self.overwrite = target, overwrite
+    def __init__(
+        self, target: Path, settings: Mapping[str, Any], *, resume: bool, overwrite: bool,
+        is_output: Callable[[Path], bool] = lambda _: False,
+    ) -> None:  # fmt: skip
+        """Take the folder over, or make it. What stands in the way is an OutputError that names the flag to use.
+
+        is_output: whether a file looks like what is to be written; such a one is complete, as only complete ones are.
+        """
+        self.target, self.overwrite, self._is_output = target, overwrite, is_output
         self.folder = target.with_name(target.name + ".part")
         self.complete = False
-        if target.exists() and not target.is_file():
-            found = "a folder" if target.is_dir() else "a device, pipe or socket"
-            raise OutputError(f"{target}: expected the name of a file, found {found}")
-        if not target.parent.is_dir():
-            raise OutputError(f"{target}: expected an existing folder, found no {target.parent}; create it")
+        check_output(target, overwrite=True)  # whether there is one is looked at later: a run may just have made it
+        if os.path.lexists(self.folder):
+            if self.folder.is_symlink() or not self.folder.is_dir():
+                raise OutputError(f"{self.folder}: expected no file or link of this name, which is for unfinished work")
+            if not SPOOL_FOLDER.is_empty(self.folder) and (
+                (others := SPOOL_FOLDER.foreign(self.folder)) or not SPOOL_FOLDER.is_marked(self.folder)
+            ):
+                found = ", ".join(others) or "no run.json or done"
+                raise OutputError(f"{self.folder}: expected unfinished work of elmo embed, found {found}; move it away")
         with self._one_line():
             self._lock = lock(self.folder, target)
         try:
@@ -75,20 +92,19 @@ class Spool:
         with self._one_line():
             return read_chunk(self._path(number), check=True)
 
-    def write(self, number: int, records: Iterable[Record], state: Callable[[], State | None]) -> None:
+    def write(self, number: int, records: Iterable[Record], state: Callable[[], ChunkState | None]) -> None:
         """Store the records of a chunk as they come, and the state after them; at return they are safe."""
         path = self._path(number)
-        beside = path.with_suffix(".tmp")
-        try:
-            with self._one_line():
-                with open(beside, "wb") as file:
+        with self._one_line():
+            fresh = path.with_suffix(".tmp")
+            try:
+                with open(fresh, "wb") as file:
                     write_chunk(file, records, state)
-                    _sync(file)
-                os.replace(beside, path)
-                _sync_folder(self.folder)
-        except BaseException:
-            beside.unlink(missing_ok=True)  # half a chunk is worth nothing; its room may be
-            raise
+                sync(fresh)
+                os.replace(fresh, path)
+                sync(self.folder)
+            finally:
+                fresh.unlink(missing_ok=True)  # half a chunk is worth nothing; its room may be
 
     def finish(self, n_chunks: int, assemble: Callable[[Path, Iterator[Record]], None]) -> None:
         """Let `assemble` write the output from the records of all chunks, put it in its place, remove the folder."""
@@ -98,14 +114,13 @@ class Spool:
         try:
             with self._one_line():
                 assemble(result, self._records(n_chunks))
-                with open(result, "rb+") as file:
-                    _sync(file)
+                sync(result)
         except BaseException:
             result.unlink(missing_ok=True)
             raise
         with self._one_line():
             (self.folder / "done").touch()  # from here on the result is never thrown away
-            _sync_folder(self.folder)
+            sync(self.folder)
             self._hand_over()
 
     def _begin(self, settings: dict[str, Any], resume: bool) -> None:
@@ -122,17 +137,15 @@ class Spool:
                 f"{self.target}: an unfinished run left {self.folder}; use --resume, or --overwrite to start anew"
             )
         if self.target.exists() and not self.overwrite:
+            if resume and not unfinished and self._is_output(self.target):
+                self.complete = True
+                return
             raise OutputError(f"{self.target}: exists already; use --overwrite to replace it")
         if unfinished and resume:
             _compare(self.target, _read_settings(run), settings)
             return
         self._clear()
-        beside = self.folder / "run.tmp"
-        with open(beside, "w", encoding="utf-8") as file:
-            json.dump(settings, file, indent=1)
-            _sync(file)
-        os.replace(beside, run)
-        _sync_folder(self.folder)
+        write_json(run, settings, advice=f"; finished work is kept in {self.folder}: make room, then use --resume")
 
     def _records(self, n_chunks: int) -> Iterator[Record]:
         for number in range(n_chunks):
@@ -144,8 +157,11 @@ class Spool:
     def _hand_over(self) -> None:
         """The last steps, each of which may be repeated: name the output, then clear away, `done` last."""
         with contextlib.suppress(FileNotFoundError):
-            os.replace(self.folder / "result", self.target)
-        _sync_folder(self.target.parent)
+            if self.overwrite:
+                os.replace(self.folder / "result", self.target)
+            else:
+                rename_new(self.folder / "result", self.target)
+        sync(self.target.parent)
         self._clear()
         (self.folder / "done").unlink()
         self._remove_folder()
@@ -156,7 +172,8 @@ class Spool:
 
     def _clear(self) -> None:
         """Remove our files, but for `done` and the lock; never anybody else's."""
-        for pattern in ("run.json", "result", "*.chunk", "*.tmp"):
+        remove_leftovers(self.folder)
+        for pattern in (*_CLEARED, "run.json"):
             for path in self.folder.glob(pattern):
                 path.unlink()
 
@@ -175,6 +192,9 @@ class Spool:
             yield
         except OutputError:
             raise
+        except FileExistsError:
+            advice = "use --resume --overwrite to replace it"
+            raise OutputError(f"{self.target}: has appeared meanwhile; {advice}") from None
         except OSError as error:
             reason = error.strerror or str(error).splitlines()[0]
             if error.errno in _FULL:
@@ -184,12 +204,11 @@ class Spool:
 
 def _read_settings(run: Path) -> dict[str, Any]:
     try:
-        settings = json.loads(run.read_bytes())
-    except ValueError:
-        settings = None
-    if not isinstance(settings, dict):
-        raise OutputError(f"{run}: expected the settings of the unfinished run, found a damaged file; use --overwrite")
-    return settings
+        return from_json(dict[str, Any], read_json(run), str(run))
+    except FormatError:
+        raise OutputError(
+            f"{run}: expected the settings of the unfinished run, found a damaged file; use --overwrite"
+        ) from None
 
 
 def _compare(target: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -202,19 +221,3 @@ def _compare(target: Path, before: Mapping[str, Any], now: Mapping[str, Any]) ->
         raise OutputError(
             f"{target}: the unfinished run had {', '.join(differences)}; use the same, or --overwrite to start anew"
         )
-
-
-def _sync(file: IO[Any]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make renames inside it last through a power cut, where the system can."""
-    if os.name != "posix":
-        return
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

@@ -6,27 +6,36 @@ Sentence i of the input is number i in every file, blank lines included: they ha
 
 from __future__ import annotations
 
+import io
 import json
+import shutil
+import struct
+import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import IO, Any, Literal, Protocol, get_args
 
 import numpy as np
 
+from elmokit.embed.line_checks import sentence_key
 from elmokit.embed.parquet import ParquetWriter, Rows, load_pyarrow
-from elmokit.embed.record import Layout, Record
+from elmokit.embed.record import Record, RecordLayout
 from elmokit.errors import ConfigError
 from elmokit.weights.hdf5_disk import Hdf5Disk, uninterrupted
 
 Format = Literal["hdf5", "parquet", "npz"]
 
 SUFFIXES: dict[str, Format] = {".h5": "hdf5", ".hdf5": "hdf5", ".parquet": "parquet", ".npz": "npz"}
+_MAX32 = 0xFFFFFFFF  # where a zip has the true number elsewhere, with 64 bits
+_FIRST_OF_1980 = 33  # the date in a zip
+_MAGIC: dict[Format, tuple[bytes, ...]] = {"hdf5": (b"\x89HDF",), "parquet": (b"PAR1",), "npz": (b"PK\3\4", b"PK\5\6")}
 
 
 class Writer(Protocol):
-    """What every format offers: records go in one after the other."""
+    """Interface of all output formats: records are written one after the other."""
 
     def write(self, record: Record) -> None:
         """Add the next sentence."""
@@ -39,27 +48,40 @@ class Hdf5Writer:
     """Datasets "0", "1", ... and, unless it is to forget them, `sentence_to_index`: JSON {sentence: "index"}.
 
     That JSON is one string by its nature, so the sentences (not their vectors) are held in memory until the end. Of
-    equal sentences the last one counts.
+    equal sentences the last one counts. Every dataset has attributes, as JSON: `tokens`, `offsets` of the tokens in the
+    sentence, and `line`, the number of its line where lines were cut into sentences. Readers of the old layout never
+    see them. With `sentence_keys` the sentences themselves name the datasets.
     """
 
-    def __init__(self, path: Path, *, keep_sentences: bool = True) -> None:
+    def __init__(self, path: Path, *, keep_sentences: bool = True, sentence_keys: bool = False) -> None:
         import h5py
 
         self._string = h5py.string_dtype()
+        self._string_type = h5py.h5t.py_create(self._string, logical=True)
+        self._scalar = h5py.h5s.create(h5py.h5s.SCALAR)
+        self._new_attribute = h5py.h5a.create
         self._disk = Hdf5Disk(path)
         self._file = h5py.File(self._disk, "w")
         self._count = 0
-        self._index: dict[str, str] | None = {} if keep_sentences else None
+        self._sentence_keys = sentence_keys
+        self._index: dict[str, str] | None = {} if keep_sentences and not sentence_keys else None
 
     def write(self, record: Record) -> None:
-        """Add dataset "i"."""
-        name = str(self._count)
+        """Add dataset "i", or one named by its sentence."""
+        name = sentence_key(record.text) if self._sentence_keys else str(self._count)
         with uninterrupted():
-            self._file.create_dataset(name, data=record.vectors)
+            dataset = self._file.create_dataset(name, data=record.vectors)
+            for key, value in record.facts().items():
+                self._add_attribute(dataset, key, _json(value))
         if self._index is not None:
             self._index[record.text.strip()] = name
         self._count += 1
         self._disk.check()
+
+    def _add_attribute(self, dataset: Any, name: str, value: str) -> None:
+        """Add a string of any length, where an array could have 64 KB; not by `attrs`, which is slower."""
+        attribute = self._new_attribute(dataset.id, name.encode(), self._string_type, self._scalar)
+        attribute.write(np.array(value, dtype=self._string))
 
     def close(self) -> None:
         """Write the sentences and close."""
@@ -72,22 +94,93 @@ class Hdf5Writer:
 
 
 class NpzWriter:
-    """Arrays "0", "1", ... and nothing else, uncompressed: `numpy.load` reads it, one array at a time."""
+    """Arrays "0", "1", ..., uncompressed: `numpy.load` reads it, one array at a time.
 
-    def __init__(self, path: Path) -> None:
-        self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True)
-        self._count = 0
+    "0.json", "1.json", ... hold text and tokens, and offsets and line where they are known: numpy gives such members as
+    bytes, for `json.loads`. Python's own `zipfile` keeps the directory of the zip in memory, some hundred bytes for
+    each sentence. Here it waits in a file beside, of which the end of the zip is made.
+    """
+
+    def __init__(self, path: Path, *, keep_sentences: bool = True) -> None:
+        self._file = path.open("wb")
+        self._directory = tempfile.TemporaryFile(dir=path.parent)  # noqa: SIM115  (closed with the file)
+        self._keep_sentences = keep_sentences
+        self._members = self._count = 0
 
     def write(self, record: Record) -> None:
-        """Add array "i"."""
-        # a fixed date, so that equal vectors give equal files; sizes are not known before, hence zip64
-        with self._zip.open(zipfile.ZipInfo(f"{self._count}.npy"), "w", force_zip64=True) as member:
-            np.lib.format.write_array(member, record.vectors, allow_pickle=False)
+        """Add array "i", and what is known of its sentence."""
+        content = io.BytesIO()
+        np.lib.format.write_array(content, record.vectors, allow_pickle=False)
+        self._add(f"{self._count}.npy", content.getvalue())
+        if self._keep_sentences:
+            self._add(f"{self._count}.json", _json({"text": record.text, **record.facts()}).encode())
         self._count += 1
+
+    def _add(self, member: str, data: bytes) -> None:
+        name, at = member.encode(), self._file.tell()
+        # zip64 throughout, and a fixed date, so that equal vectors give equal files
+        common = struct.pack("<HHHHHI", 45, 0x800, 0, 0, _FIRST_OF_1980, zlib.crc32(data))
+        sizes = struct.pack("<QQ", len(data), len(data))
+        local = struct.pack("<IIHH", _MAX32, _MAX32, len(name), 4 + len(sizes))
+        self._file.write(b"PK\3\4" + common + local + name + struct.pack("<HH", 1, len(sizes)) + sizes)
+        self._file.write(data)
+        sizes += struct.pack("<Q", at)
+        rest = struct.pack("<IIHHHHHII", _MAX32, _MAX32, len(name), 4 + len(sizes), 0, 0, 0, 0o600 << 16, _MAX32)
+        extra = struct.pack("<HH", 1, len(sizes)) + sizes
+        self._directory.write(b"PK\1\2" + struct.pack("<H", 45 | 3 << 8) + common + rest + name + extra)
+        self._members += 1
 
     def close(self) -> None:
         """Write the directory of the zip."""
+        with self._file, self._directory:
+            start, size = self._file.tell(), self._directory.tell()
+            self._directory.seek(0)
+            shutil.copyfileobj(self._directory, self._file)
+            if not self._members:  # a zip of nothing is known by its first bytes
+                self._file.write(b"PK\5\6" + bytes(18))
+                return
+            end = struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, self._members, self._members, size, start)
+            self._file.write(b"PK\6\6" + end + b"PK\6\7" + struct.pack("<IQI", 0, start + size, 1))
+            self._file.write(b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 0xFFFF, 0xFFFF, _MAX32, _MAX32, 0))
+
+
+class PooledNpzWriter:
+    """One matrix "vectors" (n, 2D), and "texts.json", the n texts that its rows are of."""
+
+    def __init__(self, path: Path, layout: RecordLayout, *, count: int, keep_sentences: bool = True) -> None:
+        self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True)
+        # the texts wait in a file beside, as JSON, until the matrix is complete
+        self._texts: IO[bytes] | None = tempfile.TemporaryFile(dir=path.parent) if keep_sentences else None  # noqa: SIM115
+        self._separator = b"["
+        self._matrix = _member(self._zip, "vectors.npy")
+        header = {"descr": np.dtype(layout.dtype).str, "fortran_order": False, "shape": (count, layout.dim)}
+        np.lib.format.write_array_header_1_0(self._matrix, header)
+
+    def write(self, record: Record) -> None:
+        """Add a row."""
+        self._matrix.write(np.ascontiguousarray(record.vectors).tobytes())
+        if self._texts is not None:
+            self._texts.write(self._separator + _json(record.text).encode())
+            self._separator = b", "
+
+    def close(self) -> None:
+        """Write the texts and the directory of the zip."""
+        self._matrix.close()
+        if self._texts is not None:
+            with self._texts, _member(self._zip, "texts.json") as member:
+                self._texts.write(b"]" if self._separator == b", " else b"[]")
+                self._texts.seek(0)
+                shutil.copyfileobj(self._texts, member)
         self._zip.close()
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+    """A new file in a zip; a fixed date, so that equal vectors give equal files; of unknown size, hence zip64."""
+    return archive.open(zipfile.ZipInfo(name), "w", force_zip64=True)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value)  # ASCII: even lone surrogates, which UTF-8 lacks, come back as they were
 
 
 def format_of(path: Path, format: str | None = None) -> Format:
@@ -102,18 +195,36 @@ def format_of(path: Path, format: str | None = None) -> Format:
     return chosen  # type: ignore[return-value]
 
 
+def has_format(path: Path, format: Format) -> bool:
+    """Whether a file begins as one of this format does."""
+    with path.open("rb") as file:
+        return file.read(4) in _MAGIC[format]
+
+
 @contextmanager
 def open_writer(
-    path: Path, format: Format, layout: Layout, *, rows: Rows = "tokens", keep_sentences: bool = True
+    path: Path,
+    format: Format,
+    layout: RecordLayout,
+    *,
+    rows: Rows = "tokens",
+    keep_sentences: bool = True,
+    sentence_keys: bool = False,
+    count: int | None = None,
 ) -> Iterator[Writer]:
-    """A writer that is closed at the end; after a fault the file is closed as well as it can be, and worth nothing."""
+    """A writer that is closed at the end; after a fault the file is closed as well as it can be, and worth nothing.
+
+    count: how many records will come, which a pooled npz must know; without it, it has one array for each.
+    """
     writer: Writer
     if format == "hdf5":
-        writer = Hdf5Writer(path, keep_sentences=keep_sentences)
+        writer = Hdf5Writer(path, keep_sentences=keep_sentences, sentence_keys=sentence_keys)
     elif format == "parquet":
         writer = ParquetWriter(path, layout, rows=rows)
+    elif layout.pooled and count is not None:
+        writer = PooledNpzWriter(path, layout, count=count, keep_sentences=keep_sentences)
     else:
-        writer = NpzWriter(path)
+        writer = NpzWriter(path, keep_sentences=keep_sentences)
     try:
         yield writer
     except BaseException:

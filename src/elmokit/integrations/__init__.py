@@ -1,1 +1,1 @@
-"""elmokit inside other ecosystems, one file each; imported only by those who use them."""
+"""Integrations with other libraries, one module or package each; imported on demand."""

@@ -1,4 +1,4 @@
-"""Where the numbers are: in the memory of the CPU, or of a GPU."""
+"""Choice of the device: CPU or GPU."""
 
 from __future__ import annotations
 
@@ -8,12 +8,24 @@ from elmokit.errors import ConfigError
 
 
 def find_device(name: str | None = None) -> torch.device:
-    """The device of that name, if it is there, as cpu, cuda, cuda:1, mps; without a name a GPU where there is one."""
+    """The device of that name, such as cpu, cuda, cuda:1 or mps; by default a GPU if available."""
     try:
         device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.zeros(1, device=device).item()  # fails for what is not there, and for what holds no numbers, as "meta"
+        torch.zeros(1, device=device).item()  # fails for missing devices, and for those without storage, such as "meta"
     except (RuntimeError, AssertionError, ImportError):
-        raise ConfigError(
-            f"--device: expected cpu, cuda, cuda:1 or mps, found {name!r}, which torch does not have here"
-        ) from None
+        raise ConfigError(f"device: {_missing(name)}") from None
     return device
+
+
+def _missing(name: str | None) -> str:
+    kind, _, number = str(name).partition(":")
+    if number and not number.isdecimal():
+        kind = ""
+    if kind == "cuda" and not torch.cuda.is_available():
+        why = "was built without CUDA" if torch.version.cuda is None else "sees no GPU; check nvidia-smi"
+        return f"expected a GPU for {name!r}, found none: this torch {why}; use cpu"
+    if kind == "cuda":
+        return f"expected cuda:0 to cuda:{torch.cuda.device_count() - 1}, found {name!r}"
+    if kind == "mps":
+        return "expected an Apple GPU for 'mps', found none that this torch can use; use cpu"
+    return f"expected cpu, cuda, cuda:1 or mps, found {name!r}, which torch does not have here"

@@ -1,4 +1,4 @@
-"""ELMo as the module that a task puts at its input, its output, or both."""
+"""ELMo module for the input or output of a task network."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from elmokit.nn.scalar_mix import ScalarMix
 
 @dataclass(frozen=True)
 class ElmoOutput:
-    """What a task gets for a batch of B sentences of up to T tokens."""
+    """Representations of a batch of B sentences of up to T tokens."""
 
-    representations: list[Tensor]  # one (B, T, 2D) a mix, zero at padding
+    representations: list[Tensor]  # one (B, T, 2D) per mix, zero at padding
     mask: Tensor  # (B, T) true at tokens
 
 
-class ElmoEmbedding(nn.Module):
-    """Several learnt mixes over one biLM that is frozen, or fine-tuned with the task.
+class MixedBiLM(nn.Module):
+    """Learned mixes over one biLM that is frozen, or fine-tuned with the task.
 
     Every sentence starts from zero state, so that equal sentences get equal vectors. Where the layers of a corpus were
     computed before, `mix` takes them instead of ids.
@@ -36,7 +36,7 @@ class ElmoEmbedding(nn.Module):
         self, bilm: BiLM, *, marks: TokenIds, n_mixes: int = 1, dropout: float = 0.5, layer_norm: bool = False,
         top_only: bool = False, trainable: bool = False,
     ) -> None:  # fmt: skip
-        """marks: ids of the begin and end mark, characters (2, M) and words (2,), as far as the model reads them."""
+        """marks: ids of the start and end mark, characters (2, M) and words (2,), as far as the model reads them."""
         super().__init__()
         self.bilm = bilm.requires_grad_(trainable)
         self.trainable = trainable
@@ -63,10 +63,10 @@ class ElmoEmbedding(nn.Module):
         return self.mix(layers, mask)
 
     def mix(self, layers: Tensor, mask: Tensor) -> ElmoOutput:
-        """layers: (L + 1, B, T, 2D), mask: (B, T). One representation a mix, each with its own dropout."""
+        """layers: (L + 1, B, T, 2D), mask: (B, T). One representation per mix, each with its own dropout."""
         keep = mask.unsqueeze(-1)
         return ElmoOutput([self.dropout(mix(layers, mask) * keep) for mix in self.mixes], mask)
 
     def l2(self) -> Tensor:
-        """Sum over the mixes of sum(s^2); times lambda it keeps the weights near to equal."""
+        """Sum over the mixes of sum(s^2); times lambda it keeps the weights nearly equal."""
         return torch.stack([cast(ScalarMix, mix).l2() for mix in self.mixes]).sum()

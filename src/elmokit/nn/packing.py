@@ -1,4 +1,4 @@
-"""Sentences of different lengths as one matrix without padding."""
+"""Packed sentences: different lengths as one matrix without padding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Packing:
-    """Where the tokens of a batch stand: time-major, as in torch's PackedSequence.
+    """Layout of the tokens of a batch: time-major, as in torch's PackedSequence.
 
     Sentences come in descending length. Step t holds the t-th token of every sentence that has one, so a step is a
     prefix of the one before it, and running a recurrent net over the steps does no work on padding.

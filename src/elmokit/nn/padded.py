@@ -1,4 +1,4 @@
-"""Padded batches of ids in, padded batches of layers out: how tasks and old code speak to the biLM."""
+"""Padded batches: ids in, layers out, for tasks and for code written against AllenNLP."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from elmokit.errors import InputError
-from elmokit.nn.bilm import BiLM, BiLMState
-from elmokit.nn.lstm import LstmState
+from elmokit.nn.bilm import BiLM
 from elmokit.nn.packing import Packing
+from elmokit.nn.state import BiLMState
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class TokenIds:
     words: Tensor | None = None  # (...)
 
     def map(self, change: Callable[[Tensor], Tensor]) -> TokenIds:
-        """The same change of every tensor that there is."""
+        """The same change to every tensor that is there."""
         return TokenIds(*(None if ids is None else change(ids) for ids in (self.characters, self.words)))
 
 
@@ -45,8 +45,8 @@ def read_padded(
 ) -> PaddedLayers:  # fmt: skip
     """Run the biLM over padded ids: each distinct token is encoded once, and padding costs nothing.
 
-    ids: (B, T, ...); mask: (B, T), true for the first n tokens of a sentence; marks: (2, ...), what stands at the begin
-    and the end of every sentence; state: what each sentence starts from, zero by default.
+    ids: (B, T, ...); mask: (B, T), true for the first n tokens of a sentence; marks: (2, ...), at the start and
+    end of every sentence; state: the initial state of each sentence, zero by default.
     """
     n_sentences, n_steps = mask.shape
     if not (mask[:, 1:] <= mask[:, :-1]).all():
@@ -63,11 +63,11 @@ def read_padded(
     index = inverse[packing.pack(grid[order])]  # (N,)
 
     vectors = bilm.token_encoder(distinct.characters, distinct.words)
-    output = bilm(vectors, index, packing, None if state is None else _rows(state, order))
+    output = bilm(vectors, index, packing, None if state is None else state.rows(order))
     rank = torch.argsort(order)
     layers = torch.stack([packing.pad(output.layer(j), n_steps + 2)[rank] for j in range(output.n_layers)])
     with_marks = torch.arange(n_steps + 2, device=device) < lengths.unsqueeze(1)
-    return PaddedLayers(layers, with_marks, _rows(output.state, rank))
+    return PaddedLayers(layers, with_marks, output.state.rows(rank))
 
 
 def _distinct(ids: TokenIds, mask: Tensor, marks: TokenIds) -> tuple[TokenIds, Tensor]:
@@ -80,9 +80,3 @@ def _distinct(ids: TokenIds, mask: Tensor, marks: TokenIds) -> tuple[TokenIds, T
     rows, inverse = torch.unique(torch.cat(columns, dim=1), dim=0, return_inverse=True)
     characters = None if ids.characters is None else rows[:, : ids.characters.shape[-1]]
     return TokenIds(characters, None if ids.words is None else rows[:, -1]), inverse
-
-
-def _rows(state: BiLMState, rows: Tensor) -> BiLMState:
-    """The state of these sentences, in this order."""
-    forward, backward = ([LstmState(s.output[rows], s.cell[rows]) for s in direction] for direction in state)
-    return forward, backward

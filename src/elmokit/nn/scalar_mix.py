@@ -1,4 +1,4 @@
-"""The layers of the biLM collapsed into one vector, with weights that the task learns."""
+"""Scalar mix: weighted sum of the biLM layers, with weights learned by the task."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from elmokit.errors import ConfigError
 class ScalarMix(nn.Module):
     """ELMo_k = gamma * sum_j softmax(s)_j h_kj (Peters et al. 2018, equation 1).
 
-    `weights` fixes s (before the softmax), and then gamma too. `top_only` uses the last layer alone, times gamma.
-    With `layer_norm` every layer is first brought to mean 0 and variance 1 over all real tokens of the batch at once.
+    `weights` fixes s (before the softmax), and then gamma too. `top_only` uses the last layer only, times gamma.
+    With `layer_norm` every layer is first normalized to mean 0 and variance 1 over all real tokens of the batch.
     """
 
     def __init__(
@@ -24,11 +24,12 @@ class ScalarMix(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         if weights is not None and len(weights) != n_layers:
-            raise ConfigError(f"mix weights: expected {n_layers} numbers, one a layer, found {len(weights)}")
+            raise ConfigError(f"mix weights: expected {n_layers} numbers, one per layer, found {len(weights)}")
         self.n_layers, self.layer_norm, self.top_only, self.epsilon = n_layers, layer_norm, top_only, epsilon
         fixed = weights is not None
+        # with `top_only`, gamma is the one parameter to train
         start = [0.0] * n_layers if weights is None else [float(weight) for weight in weights]
-        self.scalars = nn.Parameter(torch.tensor(start, dtype=torch.float), requires_grad=not fixed)
+        self.scalars = nn.Parameter(torch.tensor(start, dtype=torch.float), requires_grad=not (fixed or top_only))
         self.gamma = nn.Parameter(torch.ones(()), requires_grad=not fixed)
 
     def forward(self, layers: Tensor | Sequence[Tensor], mask: Tensor | None = None) -> Tensor:
@@ -38,14 +39,14 @@ class ScalarMix(nn.Module):
         if self.top_only:
             return self.gamma * layers[-1]
         if self.layer_norm:
-            layers = [self._normalise(layer, mask) for layer in layers]
+            layers = [self._normalize(layer, mask) for layer in layers]
         weights = self.weights()
         mixed = weights[0] * layers[0]
         for j in range(1, self.n_layers):
             mixed = torch.addcmul(mixed, weights[j], layers[j])
         return self.gamma * mixed
 
-    def _normalise(self, layer: Tensor, mask: Tensor | None) -> Tensor:
+    def _normalize(self, layer: Tensor, mask: Tensor | None) -> Tensor:
         real = layer if mask is None else layer[mask.bool()]  # integers would be indices
         if not real.numel():
             return layer
@@ -54,7 +55,7 @@ class ScalarMix(nn.Module):
         return (layer - mean) * torch.rsqrt(variance + self.epsilon)
 
     def weights(self) -> Tensor:
-        """(L + 1,) what each layer counts: softmax(s); with `top_only` the last one alone."""
+        """(L + 1,) weights of the layers: softmax(s); with `top_only` the last one alone."""
         if self.top_only:
             return functional.one_hot(torch.tensor(self.n_layers - 1), self.n_layers).to(self.scalars)
         return torch.softmax(self.scalars, dim=0)

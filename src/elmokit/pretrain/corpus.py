@@ -1,4 +1,4 @@
-"""A corpus larger than memory, as a reproducible sequence of training batches that can be taken up again anywhere."""
+"""Streaming corpus reader: a reproducible, resumable sequence of training batches from text larger than memory."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ from elmokit.errors import ConfigError, InputError
 from elmokit.text.lines import EncodingErrors, LineReader, read_lines
 from elmokit.text.tokenizer import Tokenizer, get_tokenizer, tokenize
 
-_SHARDS, _SENTENCES, _BATCHES = 1, 2, 3  # what a permutation is for: no two of them share a random stream
+_SHARDS, _SENTENCES, _BATCHES = 1, 2, 3  # stream numbers: each use of a permutation has a random stream of its own
 
 
 @dataclass(frozen=True)
 class Position:
-    """A place between two batches: `Position(**json.loads(json.dumps(asdict(position))))` is the same place."""
+    """Position in the corpus between two batches. `Position(**json.loads(json.dumps(asdict(position))))` equals it."""
 
     epoch: int = 0
-    shard: int = 0  # in the order of this epoch, not of the names
-    line: int = 0  # lines of that shard before the present window
-    batch: int = 0  # batches of the window that are done
-    long_sentences: int = 0  # cut in all windows that are done, since the first epoch
-    n_files: int = 0  # of the corpus; 0 at the very start
-    n_bytes: int = 0  # of its files: a corpus that has changed cannot be taken up again
+    shard: int = 0  # index in the shuffled order of this epoch
+    line: int = 0  # lines of that shard before the current window
+    batch: int = 0  # completed batches of the window
+    long_sentences: int = 0  # sentences split so far, in completed windows of all epochs
+    n_files: int = 0  # number of corpus files; 0 before the first batch
+    n_bytes: int = 0  # total size of the files, to detect a changed corpus on resumption
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one process trains on in one step: its sentences of a batch that all processes have in common.
+    """One process's share of a global batch.
 
-    `sentences` come longest first. They are none where the batch has fewer sentences than there are processes; such a
-    process can take part in the step with `[[]]`, one empty sentence, whose loss it multiplies by 0.
+    `sentences` are sorted by descending length. The list is empty if the batch has fewer sentences than there are
+    processes; such a process takes part in the step with `[[]]`, one empty sentence, and multiplies its loss by 0.
     """
 
     sentences: list[list[str]]
-    n_sentences: int  # of the whole batch
-    n_tokens: int  # of the whole batch, predictions per direction: a sentence of n tokens has n + 1
-    epoch: int  # that the batch belongs to, from 0
-    position: Position  # behind this batch; its `epoch` is the next one when this was the last batch of an epoch
-    progress: float  # epochs done, as 1.25; the fraction is one of bytes, compressed where the files are
+    n_sentences: int  # in the global batch
+    n_tokens: int  # in the global batch, as predictions per direction: a sentence of n tokens has n + 1
+    epoch: int  # epoch of the batch, from 0
+    position: Position  # after this batch; after the last batch of an epoch it is in the next one
+    progress: float  # completed epochs, e.g. 1.25, measured in (compressed) bytes
 
 
 class Corpus:
-    """One sentence a line in one or many UTF-8 files, plain or compressed. Blank lines are skipped.
+    """UTF-8 text files, plain or compressed, with one sentence per line. Blank lines are skipped.
 
-    `patterns` are paths or patterns (`corpus/*.txt.xz`, `**` for folders at any depth); a file that matches twice is
-    read once. Files are read in a random order, their sentences through a window of about `window_tokens` tokens (some
-    20 bytes each are held, 70 at worst) in which they are shuffled and put into batches by length. So a file in an
-    order of its own, say by date, is better split into shards than left whole. A sentence of more than `max_sentence`
-    tokens is cut into pieces of about equal length, so that no text is lost; `Position.long_sentences` counts them.
+    `patterns` are paths or glob patterns (`corpus/*.txt.xz`, `**` for folders at any depth); a file that matches twice
+    is read once. Files are read in random order. Sentences pass through a shuffle buffer (window) of about
+    `window_tokens` tokens, 20 bytes each on average and 70 at worst, in which they are shuffled and batched by length.
+    A sorted file, for example by date, should therefore be split into shards. A sentence of more than `max_sentence`
+    tokens is split into pieces of about equal length; `Position.long_sentences` counts these sentences.
     """
 
     def __init__(
@@ -75,29 +75,29 @@ class Corpus:
         self.sizes = [path.stat().st_size for path in self.files]
         self.encoding_errors = encoding_errors
         self.max_sentence, self.window_tokens = max_sentence, window_tokens
-        # the named tokenizer finds the same tokens, but also their places, which takes longer
+        # str.split gives the same tokens as the tokenizer "spaces" without computing offsets, which is faster
         self._tokenizer = str.split if tokenizer == "spaces" else get_tokenizer(tokenizer)
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.files[:3])) + (", ..." if len(self.files) > 3 else "")
 
     def tokens(self, text: str) -> list[str]:
-        """The tokens of a line."""
+        """Tokenize a line."""
         return text.split() if self._tokenizer is str.split else tokenize(text, self._tokenizer)[0]
 
-    def read(self) -> Reading:
-        """All sentences as they stand in the files: whole, in order, as lists of tokens."""
-        return Reading(self, range(len(self.files)))
+    def read(self) -> CorpusReader:
+        """Iterate over all sentences in file order, unsplit, as lists of tokens."""
+        return CorpusReader(self, range(len(self.files)))
 
     def batches(
         self, *, batch_tokens: int, seed: int = 0, start: Position | None = None, rank: int = 0, world: int = 1
     ) -> Iterator[Share]:
-        """Batches of about `batch_tokens` tokens, a mark for each sentence counted, epoch after epoch without end.
+        """Endless batches of about `batch_tokens` tokens, counting one boundary token per sentence.
 
-        The sequence follows from the files, the arguments and nothing else: from the `position` of any batch it goes on
-        as if never interrupted, at the price of reading again one window and the lines before it in its shard.
-        Of `world` processes each reads everything and takes every `world`-th sentence of each batch, so that their
-        shares are alike in length and together are the batch of a single process, however few files there are.
+        The sequence is determined by the files and the arguments alone: started at the `position` of any batch, it
+        continues as if never interrupted, after rereading one window and the lines before it in its shard.
+        Each of `world` processes reads all text and takes every `world`-th sentence of each batch. Their shares have
+        similar lengths and together form the batch of a single process, however few files there are.
         """
         start = start or Position()
         if batch_tokens < 1:
@@ -109,7 +109,7 @@ class Corpus:
         if start.n_files and (start.n_files, start.n_bytes) != (len(self.files), sum(self.sizes)):
             raise InputError(
                 f"corpus: expected the {start.n_files} files of {start.n_bytes:,} bytes that the run began with, found "
-                f"{len(self.files)} of {sum(self.sizes):,} bytes; put back what is missing, or begin a new run"
+                f"{len(self.files)} of {sum(self.sizes):,} bytes; restore the original files, or start a new run"
             )
         return self._batches(batch_tokens, seed, start, rank, world)
 
@@ -130,11 +130,11 @@ class Corpus:
             done = 0
 
     def _windows(self, seed: int, start: Position) -> Iterator[_Window]:
-        """The windows of all epochs from the one that `start` is in."""
+        """Endless windows, starting with the one that contains `start`."""
         here = replace(start, batch=0, n_files=len(self.files), n_bytes=sum(self.sizes))
         for epoch in count(start.epoch):
             order = _permutation(len(self.files), _SHARDS, seed, epoch).tolist()
-            reading = Reading(self, order, here.shard, here.line)
+            reading = CorpusReader(self, order, here.shard, here.line)
             window: _Window | None = None
             for tokens in reading:
                 if window is None or window.n_tokens >= self.window_tokens:
@@ -144,17 +144,17 @@ class Corpus:
                         here = window.close(here, progress)
                         yield window
                     window = _Window(here, progress)
-                window.add(cut(tokens, self.max_sentence))
+                window.add(split_sentence(tokens, self.max_sentence))
             if window is None:
                 raise InputError(f"corpus: expected sentences, found only blank lines in {self}; check --train")
             here = window.close(replace(here, epoch=epoch + 1, shard=0, line=0), epoch + 1)
             yield window
 
 
-class Reading:
-    """Iterates over the sentences of a corpus, its files in `order`, and knows where it stands.
+class CorpusReader:
+    """Iterator over the sentences of a corpus, with its files in `order`, that tracks its position.
 
-    `shard` and `line` are the place of the sentence last read: a Reading from there on begins with that sentence.
+    `shard` and `line` locate the sentence last read: a new CorpusReader at that position starts with that sentence.
     """
 
     def __init__(self, corpus: Corpus, order: Sequence[int], shard: int = 0, line: int = 0) -> None:
@@ -164,7 +164,7 @@ class Reading:
 
     @property
     def progress(self) -> float:
-        """The fraction of the corpus that is read, by bytes as they lie on disk."""
+        """Fraction of the corpus read so far, in bytes on disk."""
         sizes = self._corpus.sizes
         done = sum(sizes[i] for i in self._order[: self.shard]) + (self._reader.bytes_read if self._reader else 0)
         return min(1.0, done / max(1, sum(sizes)))
@@ -174,7 +174,7 @@ class Reading:
         for shard, number in islice(enumerate(self._order), self.shard, None):
             path = self._corpus.files[number]
             if not path.exists():
-                raise InputError(f"{path}: expected a file of the corpus, found it gone; put it back, then resume")
+                raise InputError(f"{path}: expected a file of the corpus, found none; restore it, then resume")
             with LineReader(path, encoding_errors=self._corpus.encoding_errors) as reader:
                 self.shard, self._reader = shard, reader
                 for text in islice(reader, skip, None):
@@ -186,19 +186,19 @@ class Reading:
 
 @dataclass
 class _Window:
-    """Sentences between which the order is random."""
+    """Shuffle buffer: sentences whose order is randomized."""
 
     start: Position
-    begins: float  # epochs done before the window
-    ends: float = 0.0  # and after it
+    begins: float  # completed epochs before the window
+    ends: float = 0.0  # completed epochs after the window
     following: Position = Position()
-    sentences: list[str] = field(default_factory=list)  # tokens joined by newlines: a tenth of the memory of lists
+    sentences: list[str] = field(default_factory=list)  # tokens joined by newlines: a tenth of the memory
     sizes: list[int] = field(default_factory=list)  # predictions per direction of each sentence
     n_tokens: int = 0  # the sum of sizes
     long_sentences: int = 0
 
     def add(self, pieces: list[list[str]]) -> None:
-        """Take in the pieces of one sentence, most often just one."""
+        """Add the pieces of one sentence, usually a single one."""
         self.long_sentences += len(pieces) > 1
         for piece in pieces:
             self.sentences.append("\n".join(piece))
@@ -206,30 +206,30 @@ class _Window:
             self.n_tokens += len(piece) + 1
 
     def close(self, following: Position, progress: float) -> Position:
-        """Say where the next window begins; its position also counts the long sentences of this one."""
+        """Set the start of the next window, with the long sentences of this one added to its count."""
         long_sentences = self.start.long_sentences + self.long_sentences
         self.following, self.ends = replace(following, long_sentences=long_sentences), progress
         return self.following
 
     def batches(self, batch_tokens: int, seed: int) -> list[NDArray[np.int64]]:
-        """Indices of the sentences of each batch, lengths descending; batches in random order.
+        """Sentence indices of each batch, by descending length; the batches are in random order.
 
-        All batches have about the same number of tokens. To fill one after another would leave a last one of a few
-        short sentences, whose gradient would weigh as much as that of a whole batch.
+        All batches have about the same number of tokens. Filling them greedily would leave a last batch of a few short
+        sentences, whose gradient would weigh as much as that of a full batch.
         """
         key = seed, self.start.epoch, self.start.shard, self.start.line
         sizes = np.array(self.sizes)
-        order = _permutation(len(sizes), _SENTENCES, *key)  # decides between equal lengths
+        order = _permutation(len(sizes), _SENTENCES, *key)  # random order among sentences of equal length
         order = order[np.argsort(-sizes[order], kind="stable")]
         n_batches = -(-self.n_tokens // batch_tokens)
         ends = self.n_tokens * np.arange(1, n_batches) // n_batches
         parts = np.split(order, np.searchsorted(np.cumsum(sizes[order]), ends, side="right"))
-        batches = [part for part in parts if len(part)]  # none in a part that a longer sentence covers
+        batches = [part for part in parts if len(part)]  # a part is empty where one sentence exceeds the batch size
         return [batches[i] for i in _permutation(len(batches), _BATCHES, *key)]
 
 
-def cut(tokens: list[str], max_sentence: int) -> list[list[str]]:
-    """A sentence in as few consecutive pieces as the bound allows, of lengths that differ by one at most."""
+def split_sentence(tokens: list[str], max_sentence: int) -> list[list[str]]:
+    """Split a sentence into the fewest consecutive pieces within the limit; lengths differ by at most one."""
     if len(tokens) <= max_sentence:
         return [tokens]
     n_pieces = -(-len(tokens) // max_sentence)
@@ -237,10 +237,10 @@ def cut(tokens: list[str], max_sentence: int) -> list[list[str]]:
     return [tokens[first:last] for first, last in pairwise(ends)]
 
 
-def overlap(corpus: Corpus, heldout: str | os.PathLike[str]) -> int:
-    """How many sentences of a held-out file also stand in the corpus, as the same line but for white space around it.
+def count_overlap(corpus: Corpus, heldout: str | os.PathLike[str]) -> int:
+    """Number of held-out sentences that also occur in the corpus, as the same line up to surrounding white space.
 
-    Reads the whole corpus once, and holds one 64-bit number for each held-out sentence.
+    Reads the whole corpus once and keeps one 64-bit hash per held-out sentence in memory.
     """
     lines = (line.strip() for line in read_lines(Path(heldout), encoding_errors=corpus.encoding_errors))
     wanted = Counter(hash(line) for line in lines if line)
@@ -254,21 +254,21 @@ def overlap(corpus: Corpus, heldout: str | os.PathLike[str]) -> int:
 
 
 def _permutation(n: int, *key: int) -> NDArray[np.int64]:
-    """A permutation that follows from the key: raw bits are the one random stream that numpy never changes."""
+    """Deterministic permutation for a key. Only raw bits are stable across numpy versions."""
     return np.argsort(np.random.PCG64(np.random.SeedSequence(key)).random_raw(n), kind="stable")
 
 
 def _expand(patterns: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """The files that paths and patterns stand for, sorted, each once."""
+    """Files matched by paths and glob patterns: sorted, without duplicates."""
     files: set[Path] = set()
     for given in patterns:
         pattern = os.fspath(given)
         paths = [Path(pattern)] if os.path.exists(pattern) else map(Path, glob.glob(pattern, recursive=True))
         matches = {path for path in paths if path.is_file()}
         if not matches:
-            hint = f"a folder; write '{Path(pattern) / '*'}'" if os.path.isdir(pattern) else "none; check the path"
+            hint = f"a folder; write {Path(pattern) / '*'}" if os.path.isdir(pattern) else "none; check the path"
             raise InputError(f"{pattern}: expected one text file or more, found {hint}")
         files |= matches
     if not files:
-        raise InputError("corpus: expected one path or pattern at least, found none")
+        raise InputError("corpus: expected at least one path or pattern, found none")
     return sorted(files)

@@ -1,7 +1,7 @@
-"""One run on many processes: each takes a share of every batch, and all make the same step.
+"""Data-parallel training: every process computes its share of each batch, and all take the same step.
 
-`torchrun` starts the processes and tells each its number; without it there is one. The first process reads checkpoints
-and writes everything; the others get what they need from it, so they need the text but not the folder of the run.
+`torchrun` starts the processes and sets their ranks; without it there is a single process. Rank 0 reads checkpoints and
+writes all files; the other ranks receive the state from it, so they need the text but not the run folder.
 """
 
 from __future__ import annotations
@@ -18,29 +18,28 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from elmokit.errors import ConfigError, ElmoError
+from elmokit.errors import ConfigError, ElmoError, first_line
 from elmokit.nn.device import find_device
 from elmokit.training.checkpoint import Checkpoint
-from elmokit.weights.model import first_line
 
-PATIENCE = timedelta(hours=1)  # the others wait while the first one counts words or reads the held-out text
+TIMEOUT = timedelta(hours=1)  # other ranks wait while rank 0 counts words or evaluates the held-out text
 
 
 @dataclass(frozen=True)
 class Processes:
-    """The processes of a run, as one of them sees them."""
+    """Rank, world size and device of this process."""
 
-    rank: int = 0  # its number
-    world: int = 1  # how many there are
+    rank: int = 0
+    world: int = 1  # number of processes
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the one that writes."""
+        """Whether this is rank 0, which writes all files."""
         return self.rank == 0
 
     def total(self, *values: float) -> list[float]:
-        """The sum of each value over all processes."""
+        """Sum of each value over all processes."""
         if self.world == 1:
             return list(values)
         sums = torch.tensor(values, dtype=torch.double, device=self.device)
@@ -48,7 +47,7 @@ class Processes:
         return sums.tolist()  # type: ignore[no-any-return]
 
     def share(self, checkpoint: Checkpoint | None) -> Checkpoint:
-        """The checkpoint that the first process has, on all of them."""
+        """Broadcast the checkpoint of rank 0 to all processes."""
         if self.world == 1:
             assert checkpoint is not None
             return checkpoint
@@ -67,22 +66,22 @@ class Processes:
         return Checkpoint(record, {name: tensor.cpu() for name, tensor in tensors.items()})
 
     def wrap(self, module: nn.Module) -> nn.Module:
-        """A module whose backward pass averages gradients over the processes; every parameter must have one."""
+        """Wrap a module in DistributedDataParallel if `world` > 1; every parameter must get a gradient."""
         return module if self.world == 1 else DistributedDataParallel(module)
 
 
-def on_its_own(module: nn.Module) -> AbstractContextManager[None]:
-    """Within, a wrapped module adds up gradients without averaging them over the processes yet."""
+def without_sync(module: nn.Module) -> AbstractContextManager[None]:
+    """Context in which a wrapped module accumulates gradients without averaging them over the processes."""
     if isinstance(module, DistributedDataParallel):
         return module.no_sync()  # type: ignore[no-any-return]
     return nullcontext()
 
 
 @contextmanager
-def joined(device: str | None = None) -> Iterator[Processes]:
-    """Meet the other processes that `torchrun` has started, if it has; part at the end.
+def process_group(device: str | None = None) -> Iterator[Processes]:
+    """Join the process group started by `torchrun`, if any, and leave it at the end.
 
-    device: "cpu", "cuda", "cuda:1", ...; None is a GPU for each process where there are any, else the CPU.
+    device: "cpu", "cuda", "cuda:1", ...; None is one GPU per process if there are GPUs, else the CPU.
     """
     try:
         rank, world, local = (
@@ -93,45 +92,45 @@ def joined(device: str | None = None) -> Iterator[Processes]:
     chosen = choose_device(device, local, world)
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
-        torch.set_float32_matmul_precision("high")  # TF32 in what is not bfloat16
+        torch.set_float32_matmul_precision("high")  # TF32 for products outside autocast
     if world == 1:
         yield Processes(device=chosen)
         return
     backend = "nccl" if chosen.type == "cuda" else "gloo"
-    distributed.init_process_group(backend, store=_store(), rank=rank, world_size=world, timeout=PATIENCE)
+    distributed.init_process_group(backend, store=_store(), rank=rank, world_size=world, timeout=TIMEOUT)
     try:
         yield Processes(rank, world, chosen)
     except RuntimeError as error:
         if not isinstance(error, distributed.DistError) and "gloo" not in str(error):
             raise
         raise ElmoError(
-            f"process {rank}: lost another one, whose own message says why ({first_line(error)}); go on with --resume"
+            f"process {rank}: lost another process, see its own message ({first_line(error)}); continue with --resume"
         ) from None
     finally:
         distributed.destroy_process_group()
 
 
 def _store() -> Store | None:
-    """Where the processes find each other's addresses, if not where torch looks by itself.
+    """Rendezvous store with one key prefix per restart; None for the default store of torch.
 
-    On a single machine torchrun keeps one store over all restarts, and processes that it has started again would find
-    the addresses of those that are gone (pytorch/pytorch#135712). Of several machines each counts its own restarts.
+    On a single machine torchrun keeps one store over all restarts, so restarted processes would find the addresses of
+    dead ones (pytorch/pytorch#135712). On several machines the restart counts may differ, so no prefix is used.
     """
     environment = os.environ.get
     if environment("TORCHELASTIC_USE_AGENT_STORE") != "True" or environment("GROUP_WORLD_SIZE") != "1":
         return None
-    store, _, _ = next(rendezvous("env://", timeout=PATIENCE))
+    store, _, _ = next(rendezvous("env://", timeout=TIMEOUT))
     return PrefixStore(f"attempt {environment('TORCHELASTIC_RESTART_COUNT')}", store)
 
 
 def choose_device(name: str | None, local: int = 0, world: int = 1) -> torch.device:
-    """The device of that name, or a GPU where there is one; for the `local`-th process of a machine."""
+    """Device by name; None is a GPU if there is one. `local`: rank of the process on its machine."""
     device = find_device(name)
     if device.type != "cuda" or device.index is not None:
         return device
     if (index := local if world > 1 else 0) >= torch.cuda.device_count():
         raise ConfigError(
-            f"--device: expected a GPU for each process, found {torch.cuda.device_count()}; start fewer processes on "
+            f"--device: expected one GPU per process, found {torch.cuda.device_count()}; start fewer processes on "
             "this machine, or use --device cpu"
         )
     return torch.device("cuda", index)

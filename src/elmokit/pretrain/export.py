@@ -1,10 +1,10 @@
-"""The folder of a run is a model folder too: its best weights, with a card that says how they came about."""
+"""Model export: write the best weights and a model card into the run folder, which is then a model folder too."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,33 +13,35 @@ from elmokit.errors import OutputError
 from elmokit.pretrain.state import TrainingState
 from elmokit.weights import native
 
-_BESIDE = ".model"
+_TEMPORARY = ".model"
 
 
 def export(state: TrainingState, folder: Path) -> None:
-    """Put the model into the folder, among the other files of the run; each file is replaced when it is complete."""
+    """Write the model into the run folder; each file is replaced atomically."""
     model = state.model()
+    if (tokenizer := state.settings.tokenizer) != "spaces":  # else the text came tokenized, nobody knows by what
+        model.config = replace(model.config, tokenizer=tokenizer)
     model.card = card(state)
-    beside = folder / _BESIDE
+    temporary = folder / _TEMPORARY
     try:
-        if beside.exists():
-            shutil.rmtree(beside)
-        native.save(model, beside)
-        for path in sorted(beside.iterdir()):
+        if temporary.exists():
+            shutil.rmtree(temporary)
+        native.save(model, temporary)
+        for path in sorted(temporary.iterdir()):
             path.replace(folder / path.name)
+    except OutputError:
+        raise
     except OSError as error:
-        if isinstance(error, OutputError):
-            raise
         raise OutputError(f"{folder}: cannot be written: {error.strerror}; the last checkpoint is kept") from None
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def card(state: TrainingState) -> str:
-    """The model card, Markdown."""
+    """Model card as Markdown."""
     settings, notes, lstm = state.settings, state.notes, state.config.lstm
     facts: dict[str, Any] = {
-        "shape": f"{lstm.n_layers} LSTM layers a direction, {lstm.dim} cells, projected to {lstm.projection_dim}",
+        "shape": f"{lstm.n_layers} LSTM layers per direction, {lstm.dim} cells, projected to {lstm.projection_dim}",
         "vocabulary": f"{len(state.vocabulary):,} words",
         "softmax": settings.loss,
         "training text": ", ".join(Path(pattern).name for pattern in settings.train),
@@ -47,9 +49,9 @@ def card(state: TrainingState) -> str:
         "time": f"{state.seconds / 3600:.2f} hours on {notes.get('processes', 1)} process(es)",
     }
     if "changes" in notes:
-        facts["changed on the way"] = "; ".join(notes["changes"])
+        facts["changed during the run"] = "; ".join(notes["changes"])
     if "parent" in notes:
-        facts["began as"] = notes["parent"]
+        facts["initialized from"] = notes["parent"]
     if "before" in notes:
         facts["held-out perplexity before"] = f"{notes['before']:.2f}"
     if state.best is not None:
@@ -59,16 +61,16 @@ def card(state: TrainingState) -> str:
             f"{best['forward']:.2f} forward, {best['backward']:.2f} backward, {best['mean']:.2f} their mean, "
             f"{best['geometric_mean']:.2f} their geometric mean"
         )
-        facts["of it unknown"] = f"{best['out_of_vocabulary']:.2%} of the words"
-    places = ("train", "heldout", "vocabulary", "options")  # paths on the machine that trained: nobody else's business
+        facts["out-of-vocabulary rate"] = f"{best['out_of_vocabulary']:.2%}"
+    places = ("train", "heldout", "vocabulary", "options")  # paths on the training machine are left out of the card
     values = {name: value for name, value in asdict(settings).items() if name not in places and value is not None}
     rows = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
     return (
         f"# A biLM trained with elmokit {__version__}\n\n"
-        "Load it with `Elmo.from_pretrained(folder)`. Every sentence starts from state zero.\n\n"
+        "Load it with `Elmo.from_pretrained(folder)`. Every sentence starts from a zero state.\n\n"
         f"| | |\n|---|---|\n{rows}\n\n"
-        "Perplexities are those of the full softmax over the vocabulary, all other words being one unknown word, with "
-        "the end (forward) or begin (backward) of each sentence counted.\n\n"
+        "Perplexities use the full softmax over the vocabulary, with all other words as one unknown word, and include "
+        "the end (forward) or start (backward) of each sentence.\n\n"
         f"Command:\n\n```\n{notes.get('command', 'not recorded')}\n```\n\n"
         f"Settings:\n\n```json\n{json.dumps(values, indent=2)}\n```\n"
     )

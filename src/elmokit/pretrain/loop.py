@@ -1,8 +1,9 @@
-"""The training loop: a generator that makes a step whenever it is asked for one."""
+"""Training loop: a generator that yields after every optimizer step."""
 
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -13,36 +14,39 @@ from torch import Tensor, nn
 
 from elmokit.errors import ConfigError, ElmoError
 from elmokit.nn.bilm import BiLM
+from elmokit.nn.cpu.operators import has_bfloat16
 from elmokit.nn.softmax import Head, SoftmaxHead
-from elmokit.pretrain.ahead import ahead
-from elmokit.pretrain.batch import TrainingBatch, make_batch
 from elmokit.pretrain.corpus import Corpus, Share
-from elmokit.pretrain.distributed import Processes, on_its_own
+from elmokit.pretrain.distributed import Processes, without_sync
 from elmokit.pretrain.loss import bilm_loss
+from elmokit.pretrain.noise import misspell_some
+from elmokit.pretrain.prefetch import prefetch
 from elmokit.pretrain.settings import TrainingSettings
 from elmokit.pretrain.state import TrainingState
+from elmokit.pretrain.training_batch import TrainingBatch, make_batch
 from elmokit.training.seeds import seed_of, seeded
 
-SMOOTHING = 0.98  # of the running mean of the loss: some 50 steps
-DIVERGED = 2.0  # nats above its lowest value: the perplexity is seven times what it was
+WINDOW, RECENT = 50, 0.1  # the running mean of the loss covers this many steps, or this share of all steps, if fewer
+STEPS_TO_JUDGE = 50  # earlier, the running mean covers too few steps to detect divergence
+DIVERGED = 2.0  # nats above the lowest running loss: a sevenfold perplexity
 
-_DROPOUT, _SAMPLE = 1, 2  # what random numbers are for
+_DROPOUT, _SAMPLE, _NOISE = 1, 2, 3  # stream numbers of the random generators
 
 
 @dataclass(frozen=True)
-class Step:
-    """What one update of the weights was like."""
+class TrainingStep:
+    """Metrics of one optimizer step."""
 
-    step: int  # its number, from 1
-    epoch: float  # passes over the text so far, as 1.25
-    done: float  # the fraction of the run that is over
-    loss: float  # nats a prediction, mean of both directions
-    perplexity: float  # exp of the running mean of the loss; of a sampled softmax it is too low
-    tokens: int  # read so far
-    tokens_per_second: float  # since the loop began, without what its caller did between the steps
+    step: int  # step number, from 1
+    epoch: float  # completed epochs, e.g. 1.25
+    done: float  # completed fraction of the run
+    loss: float  # nats per prediction, mean of both directions
+    perplexity: float  # exp of the running mean of the loss; too low with a sampled softmax
+    tokens: int  # tokens read so far
+    tokens_per_second: float  # since the loop started, excluding time spent by the caller between steps
     learning_rate: float
-    gradient_norm: float  # before it was clipped
-    stopped: bool = False  # whether a process was asked to stop: no step follows
+    gradient_norm: float  # before clipping
+    stopped: bool = False  # whether a process received a stop request: no step follows
 
     @property
     def is_last(self) -> bool:
@@ -56,60 +60,67 @@ def train(
     *,
     processes: Processes | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> Iterator[Step]:
-    """Train on until the run is complete, or any process is asked to `stop`; `state` changes with every step.
+) -> Iterator[TrainingStep]:
+    """Train until the run is complete or `stop` returns True in any process; every step updates `state`.
 
-    All that a step does follows from the state and the text: a run that goes on from a checkpoint makes the same steps
-    as one that was never interrupted, bit for bit on the same machine.
+    A step is determined by the state and the text: a run resumed from a checkpoint makes the same steps as one that
+    was never interrupted, bit for bit on the same machine.
     """
     processes = processes or Processes()
     settings = state.settings
     n_samples = settings.n_samples if settings.loss == "sampled" else None
-    module = _join(state, processes)
+    module = _loss_module(state, processes)
     parameters = [p for p in module.parameters() if p.requires_grad]
     before, started, busy, read = state.seconds, time.monotonic(), 0.0, 0
     state.bilm.train()
-    groups = ahead(_groups(state, corpus, processes))
-    asked = 0.0
-    while state.done < 1 and not asked:
+    groups = prefetch(_groups(state, corpus, processes))
+    stopped = 0.0  # number of processes with a stop request
+    while state.done < 1 and not stopped:
         began = time.monotonic()
         group = next(groups)
         n_tokens = sum(share.n_tokens for share, _ in group)
         forward = backward = 0.0
         for number, (share, batch) in enumerate(group):
-            with on_its_own(module) if number < len(group) - 1 else nullcontext():
+            with without_sync(module) if number < len(group) - 1 else nullcontext():
                 key = settings.seed, state.step, number
                 with seeded(processes.device, *key, _DROPOUT, processes.rank), _autocast(settings, processes.device):
-                    # all processes draw the same sample: together they make the step of one
+                    # all processes draw the same negatives, so that together they compute one global batch
                     generator = torch.Generator().manual_seed(seed_of(*key, _SAMPLE))
                     losses: Tensor = module(batch, n_samples, generator)
                 if not share.sentences:
-                    losses = losses * 0  # a stand-in, for want of sentences
-                # gradients are averaged over the processes, but a mean over tokens is wanted
+                    losses = losses * 0  # this process has no sentences in this batch
+                # DDP averages gradients over processes; rescale to the mean over tokens of the global batch
                 scale = settings.loss_scale * processes.world / (2 * n_tokens)
                 torch.autograd.backward(losses.sum() * scale)
             forward, backward = forward + losses[0].item(), backward + losses[1].item()
         seconds = before + time.monotonic() - started if processes.is_first else 0.0
-        forward, backward, asked, state.seconds = processes.total(forward, backward, float(stop()), seconds)
+        forward, backward, stopped, state.seconds = processes.total(forward, backward, float(stop()), seconds)
         loss = (forward + backward) / (2 * n_tokens)
         norm = clip_gradients(parameters, settings.clip)
-        _require_health(state, loss, norm)
+        _check_finite(state, loss, norm)
         rate = settings.learning_rate_at(state.step, state.done)
-        _update(state.optimiser, rate)
+        _update(state.optimizer, rate)
         last = group[-1][0]
         state.step, state.tokens = state.step + 1, state.tokens + n_tokens
         state.position, state.epochs = last.position, last.progress
-        _watch(state, loss)
+        _check_divergence(state, loss)
         busy, read = busy + time.monotonic() - began, read + n_tokens
-        yield Step(
-            step=state.step, epoch=state.epochs, done=min(1.0, state.done), loss=loss,
-            perplexity=_exp(state.smoothed or loss), tokens=state.tokens, tokens_per_second=read / busy,
-            learning_rate=rate, gradient_norm=norm, stopped=asked > 0,
-        )  # fmt: skip
+        yield TrainingStep(
+            step=state.step,
+            epoch=state.epochs,
+            done=min(1.0, state.done),
+            loss=loss,
+            perplexity=_exp(state.smoothed or loss),
+            tokens=state.tokens,
+            tokens_per_second=read / busy,
+            learning_rate=rate,
+            gradient_norm=norm,
+            stopped=stopped > 0,
+        )
 
 
 class _BatchLoss(nn.Module):
-    """Both directions' summed losses of a batch, (2,), as one module: what DistributedDataParallel can wrap."""
+    """Summed loss of each direction, (2,), as one module that DistributedDataParallel can wrap."""
 
     def __init__(self, bilm: BiLM, head: Head) -> None:
         super().__init__()
@@ -120,7 +131,7 @@ class _BatchLoss(nn.Module):
         return torch.stack((loss.forward, loss.backward))
 
 
-def _join(state: TrainingState, processes: Processes) -> nn.Module:
+def _loss_module(state: TrainingState, processes: Processes) -> nn.Module:
     settings, n_words = state.settings, len(state.vocabulary)
     if settings.loss == "sampled" and settings.n_samples >= n_words:
         raise ConfigError(
@@ -128,40 +139,57 @@ def _join(state: TrainingState, processes: Processes) -> nn.Module:
             "with so few words use --loss full"
         )
     if isinstance(state.head, SoftmaxHead) and processes.world > 1:
-        state.head.sparse = False  # gradients of all rows are what all backends can add up
+        state.head.sparse = False  # not all backends can all-reduce sparse gradients
     return processes.wrap(_BatchLoss(state.bilm, state.head))
 
 
 def _groups(state: TrainingState, corpus: Corpus, processes: Processes) -> Iterator[list[tuple[Share, TrainingBatch]]]:
-    """The batches of each update. One that an epoch's end cuts short weighs as much as any other."""
+    """Batches of each update (gradient accumulation). A short group at the end of an epoch has full weight."""
     settings = state.settings
     characters = state.characters
+    if settings.noise and characters is None:
+        raise ConfigError("--noise: expected a model that reads characters, found one that reads whole words")
     group: list[tuple[Share, TrainingBatch]] = []
     for share in corpus.batches(
-        batch_tokens=settings.batch_tokens, seed=settings.seed, start=state.position,
-        rank=processes.rank, world=processes.world,
-    ):  # fmt: skip
-        group.append((share, make_batch(share.sentences or [[]], state.vocabulary, characters, processes.device)))
+        batch_tokens=settings.batch_tokens,
+        seed=settings.seed,
+        start=state.position,
+        rank=processes.rank,
+        world=processes.world,
+    ):
+        batch = make_batch(
+            share.sentences or [[]], state.vocabulary, characters, processes.device, misspell=_noise_of(settings, share)
+        )
+        group.append((share, batch))
         if len(group) == settings.accumulate or share.position.epoch > share.epoch:
             yield group
             group = []
 
 
-def _update(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    for options in optimiser.param_groups:
+def _noise_of(settings: TrainingSettings, share: Share) -> Callable[[Sequence[str]], Sequence[str]] | None:
+    """Noise function of one batch, seeded by `seed` and the position in the text; None without noise."""
+    if not settings.noise:
+        return None
+    place = share.position
+    rng = random.Random(seed_of(settings.seed, place.epoch, place.shard, place.line, place.batch, _NOISE))
+    return lambda tokens: misspell_some(tokens, settings.noise, rng)
+
+
+def _update(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    for options in optimizer.param_groups:
         options["lr"] = rate
     unchecked = torch.sparse.check_sparse_tensor_invariants(enable=False)  # type: ignore[no-untyped-call]
-    with unchecked:  # torch's own default, of which it warns unless it is said aloud
-        optimiser.step()
-    optimiser.zero_grad(set_to_none=True)
+    with unchecked:  # the default of torch, set explicitly to avoid its warning
+        optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
 
 
 def clip_gradients(parameters: Sequence[nn.Parameter], limit: float) -> float:
-    """Scale all gradients down so that together they are no longer than the limit; returns how long they were."""
+    """Clip the total gradient norm, sparse gradients included; returns the norm before clipping."""
     gradients: list[Tensor] = []
     for parameter in parameters:
         if parameter.grad is not None and parameter.grad.is_sparse:
-            parameter.grad = parameter.grad.coalesce()  # a row that was used twice has one gradient, the sum
+            parameter.grad = parameter.grad.coalesce()  # sum the gradients of rows that were used more than once
             gradients.append(parameter.grad._values())  # type: ignore[no-untyped-call]
         elif parameter.grad is not None:
             gradients.append(parameter.grad)
@@ -172,35 +200,37 @@ def clip_gradients(parameters: Sequence[nn.Parameter], limit: float) -> float:
     return norm
 
 
-def _require_health(state: TrainingState, loss: float, norm: float) -> None:
-    """Stop before an update with what is no number; the weights are still those of the last step."""
+def _check_finite(state: TrainingState, loss: float, norm: float) -> None:
+    """Stop before an update with NaN or infinity; the weights are still those of the last step."""
     if not (math.isfinite(loss) and math.isfinite(norm)):
         raise ElmoError(
             f"step {state.step + 1}: expected a finite loss and gradient, found {loss} and {norm}; the last checkpoint "
-            "is kept; begin again with a lower --learning-rate, a longer --warm-up or a lower --clip"
+            "is kept; start again with a lower --learning-rate, a longer --warm-up or a lower --clip"
         )
 
 
-def _watch(state: TrainingState, loss: float) -> None:
-    """Keep the running mean of the loss, and stop when it has risen too far."""
-    weight = min(SMOOTHING, 1 - 1 / state.step)  # a plain mean at first
+def _check_divergence(state: TrainingState, loss: float) -> None:
+    """Update the running mean of the loss; stop if it has risen too far above its minimum."""
+    # the loss falls fast at first: a mean over all steps would be far above the present loss
+    weight = 1 - 1 / max(1.0, min(WINDOW, RECENT * state.step))
     state.smoothed = loss if state.smoothed is None else weight * state.smoothed + (1 - weight) * loss
     state.lowest = state.smoothed if state.lowest is None else min(state.lowest, state.smoothed)
-    if state.smoothed > state.lowest + DIVERGED:
+    if state.step >= STEPS_TO_JUDGE and state.smoothed > state.lowest + DIVERGED:
         raise ElmoError(
             f"step {state.step}: expected a falling loss, found {state.smoothed:.2f} after {state.lowest:.2f}: the run "
-            "has diverged; the last checkpoints are kept; begin again with a lower --learning-rate or --clip"
+            "has diverged; the last checkpoints are kept; start again with a lower --learning-rate or --clip"
         )
 
 
 def _exp(x: float) -> float:
-    """Infinite, where Python would rather fail: weights that are new to a text may be as surprised as that."""
+    """exp(x), infinite on overflow, where `math.exp` raises an error."""
     return torch.tensor(x, dtype=torch.double).exp().item()
 
 
 def _autocast(settings: TrainingSettings, device: torch.device) -> torch.autocast:
-    """Matrix products in bfloat16, where asked for or where the device is made for it; CPUs rarely are."""
+    """Autocast to bfloat16 if requested, or by default on GPUs that support it; never on a CPU that would be slower."""
     wanted = settings.precision == "bfloat16" or (
         settings.precision == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()
     )
+    wanted = wanted and (device.type != "cpu" or has_bfloat16())
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=wanted)

@@ -1,4 +1,4 @@
-"""What training makes smaller: both directions' surprise at every word."""
+"""Bidirectional language-model loss: the negative log-likelihood of every word in both directions."""
 
 from __future__ import annotations
 
@@ -9,31 +9,36 @@ from torch import Tensor
 
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.softmax import AdaptiveHead, Head
-from elmokit.pretrain.batch import TrainingBatch
+from elmokit.pretrain.training_batch import TrainingBatch
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Negative log-likelihoods of a batch, in nats, summed."""
+    """Summed negative log-likelihoods of a batch, in nats."""
 
-    forward: Tensor  # () of each word and the end, given what stands before
-    backward: Tensor  # () of each word and the begin, given what stands after
-    n_tokens: int  # predictions of each direction
+    forward: Tensor  # () words and sentence ends, given the left context
+    backward: Tensor  # () words and sentence starts, given the right context
+    n_tokens: int  # predictions per direction
 
     def mean(self) -> Tensor:
-        """A prediction's loss, averaged over both directions: what is minimised; exp of it is the perplexity."""
+        """Mean loss per prediction over both directions, the training objective; its exp is the perplexity."""
         return (self.forward + self.backward) / (2 * self.n_tokens)
 
 
 def bilm_loss(
-    bilm: BiLM, head: Head, batch: TrainingBatch, *, n_samples: int | None = None,
+    bilm: BiLM,
+    head: Head,
+    batch: TrainingBatch,
+    *,
+    n_samples: int | None = None,
     generator: torch.Generator | None = None,
-) -> Loss:  # fmt: skip
-    """Loss of a batch; with `n_samples` that of the sampled softmax, whose negatives both directions share."""
+) -> Loss:
+    """Loss of a batch; with `n_samples`, of a sampled softmax whose negatives both directions share."""
     words = bilm.token_encoder(batch.characters, batch.word_ids)  # (U, D): each distinct word once, for both directions
     output = bilm(words, batch.left, batch.packing, backward_index=batch.right)
     x = torch.cat((output.forward[-1], output.backward[-1]))  # (2N, D)
-    targets = batch.word_ids[torch.cat((batch.right, batch.left))]  # each direction must say what the other one reads
+    # each direction predicts the tokens that the other one reads
+    targets = batch.word_ids[torch.cat((batch.right, batch.left))]
     if n_samples is None or isinstance(head, AdaptiveHead):
         losses = head(x, targets)
     else:

@@ -1,4 +1,4 @@
-"""How a model would go on: a line to read while it is trained."""
+"""Next-word predictions on held-out text, shown during training."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from pathlib import Path
 
 import torch
 
-from elmokit.pretrain.batch import make_batch
 from elmokit.pretrain.state import TrainingState
+from elmokit.pretrain.training_batch import make_batch
 from elmokit.text.lines import read_lines
 from elmokit.text.tokenizer import get_tokenizer, tokenize
 
-WORDS, LIKELIEST = 6, 5  # shown of the sentence, and after it
+WORDS, PREDICTIONS = 6, 5  # context words and predictions shown
 
 
 def sample(state: TrainingState, heldout: Path, number: int) -> str:
-    """The beginning of one of the first held-out sentences, another each time, and the likeliest next words."""
+    """The start of one of the first held-out sentences, in rotation, and the most likely next words."""
     lines = [line for line in islice(read_lines(heldout, encoding_errors="replace"), 100) if line.strip()]
     if not lines:
         return ""
     line = lines[number // state.settings.heldout_every % len(lines)]
     words = tokenize(line, get_tokenizer(state.settings.tokenizer))[0]
     beginning = words[: min(WORDS, max(1, len(words) // 2))]
-    return f"{' '.join(beginning)} ... {', '.join(likeliest(state, beginning))}"
+    return f"{' '.join(beginning)} ... {', '.join(most_likely(state, beginning))}"
 
 
-def likeliest(state: TrainingState, words: list[str], n: int = LIKELIEST) -> list[str]:
-    """The n likeliest words after these."""
+def most_likely(state: TrainingState, words: list[str], n: int = PREDICTIONS) -> list[str]:
+    """The n most likely next words."""
     bilm = state.bilm
     batch = make_batch([words], state.vocabulary, state.characters, bilm.device)
     was_training = bilm.training

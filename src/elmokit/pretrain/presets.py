@@ -1,4 +1,4 @@
-"""Shapes and settings that belong together, by name."""
+"""Named presets: model shapes with their training settings."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from elmokit.pretrain.settings import TrainingSettings
 
 @dataclass(frozen=True)
 class Preset:
-    """A shape, and how to train it."""
+    """A model shape and its training settings."""
 
     config: ModelConfig
     settings: TrainingSettings
 
 
-# As published: ten passes over a billion words in 3 x 128 rows of 20 tokens, Adagrad from an accumulator of 1.
+# As published: ten epochs over a billion words, batches of 3 x 128 rows of 20 tokens, Adagrad.
 PUBLISHED = TrainingSettings(
     epochs=10, batch_tokens=3 * 128 * 20, loss="sampled", n_samples=8_192, vocabulary_size=793_471, dropout=0.1,
-    optimiser="adagrad", learning_rate=0.2, warm_up=0, decay="none", clip=10.0, loss_scale=20.0,
+    optimizer="adagrad", learning_rate=0.2, warm_up=0, decay="none", clip=10.0, loss_scale=20.0,
 )  # fmt: skip
 
 
@@ -30,6 +30,11 @@ def _published(dim: int, projection_dim: int, n_highway: int) -> Preset:
 
 
 _BASE = ModelConfig(
+    lstm=LstmConfig(dim=768, projection_dim=256),
+    char_cnn=CharCnnConfig(filters=((1, 32), (2, 64), (3, 128), (4, 256), (5, 256), (6, 288)), n_highway=1),
+    state="reset",
+)
+_LIGHT = ModelConfig(
     lstm=LstmConfig(dim=512, projection_dim=128),
     char_cnn=CharCnnConfig(filters=((1, 32), (2, 32), (3, 64), (4, 128), (5, 128), (6, 128)), n_highway=1),
     state="reset",
@@ -48,10 +53,17 @@ PRESETS = {
             heldout_every=100, checkpoint_every=100,
         ),
     ),
+    "light": Preset(
+        _LIGHT,
+        TrainingSettings(
+            batch_tokens=4_096, vocabulary_size=50_003, loss="adaptive", dropout=0.0, learning_rate=3e-3, warm_up=300,
+        ),
+    ),
     "base": Preset(
         _BASE,
         TrainingSettings(
-            batch_tokens=4_096, vocabulary_size=50_003, loss="adaptive", dropout=0.0, learning_rate=3e-3, warm_up=300,
+            epochs=2, batch_tokens=4_096, vocabulary_size=60_003, loss="adaptive", dropout=0.0, learning_rate=3e-3,
+            warm_up=500, decay="linear", hold=0.8,
         ),
     ),
     "small": _published(1024, 128, 1),
@@ -61,7 +73,7 @@ PRESETS = {
 
 
 def get_preset(name: str) -> Preset:
-    """A preset by its name, which its settings bear."""
+    """Preset by name; the name is recorded in its settings."""
     try:
         preset = PRESETS[name]
     except KeyError:
@@ -69,7 +81,7 @@ def get_preset(name: str) -> Preset:
     return Preset(preset.config, replace(preset.settings, preset=name))
 
 
-# For weights that know their language already: one gentle pass, as in the paper.
+# Fine-tuning: one epoch at a low learning rate, as in the paper.
 FINETUNE = TrainingSettings(epochs=1, learning_rate=3e-4, heldout_every=200, checkpoint_every=200)
-FIT_RATE = 2e-3  # learning rate of a softmax that starts from random weights
-MOST_WORDS = 60_000  # for which the full softmax is not too slow
+FIT_RATE = 2e-3  # learning rate for fitting a new softmax
+MAX_FULL_SOFTMAX_WORDS = 60_000  # above this the full softmax is too slow

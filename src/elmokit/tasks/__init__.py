@@ -1,1 +1,1 @@
-"""Six tasks on top of ELMo, and what they share: inputs, encoders, the CRF, the fit loop, the run folder."""
+"""Six supervised tasks on top of ELMo, and their shared inputs, encoders, CRF, training loop and run folders."""

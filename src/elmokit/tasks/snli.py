@@ -1,4 +1,4 @@
-"""Textual entailment (SNLI, SICK): pairs of sentences, and the enhanced sequential inference model."""
+"""Natural language inference (SNLI, SICK) with the enhanced sequential inference model (ESIM)."""
 
 from __future__ import annotations
 
@@ -13,35 +13,37 @@ import torch.nn.functional as F
 from rich.text import Text
 from torch import Tensor, nn
 
+from elmokit.disk.json_file import strict_loads
 from elmokit.errors import InputError
-from elmokit.tasks.classification import Classified, Classifier, accuracy, as_json, headline
-from elmokit.tasks.encoder import BiLstm
-from elmokit.tasks.inputs import TextBatch, TextInputs
-from elmokit.tasks.masked import masked_max, masked_mean, masked_softmax
-from elmokit.tasks.settings import FitSettings, option
-from elmokit.tasks.task import Task, TaskBatch, log
+from elmokit.tasks.shared.classification import Classified, Classifier, accuracy, as_json, headline
+from elmokit.tasks.shared.encoder import BiLstm
+from elmokit.tasks.shared.inputs import TextBatch, TextInputs
+from elmokit.tasks.shared.masked import masked_max, masked_mean, masked_softmax
+from elmokit.tasks.shared.task_base import Task, TaskBatch, log
+from elmokit.tasks.shared.task_settings import FitSettings
 from elmokit.text.lines import LineReader
 from elmokit.text.tokenizer import words
+from elmokit.training.settings_fields import option
 
 LABELS = ("entailment", "neutral", "contradiction")
-_NO_MAJORITY = "-"  # the annotators did not agree
-_COLOURS = {"entailment": "green", "neutral": "yellow", "contradiction": "red"}
+_NO_MAJORITY = "-"  # no majority among the annotators
+_COLORS = {"entailment": "green", "neutral": "yellow", "contradiction": "red"}
 
 
 @dataclass(frozen=True)
 class SnliSettings(FitSettings):
-    """ESIM as Chen et al. (2017) and the configuration of the ELMo paper have it, sized to train on two cores."""
+    """ESIM settings of Chen et al. (2017) and the ELMo paper, scaled down to train on two cores."""
 
-    hidden: int = option(150, "Cells of both biLSTMs in each direction, and width of the other layers.", minimum=1)
-    elmo_dropout: float = 0.0  # all inputs are dropped out together
-    dropout: float = 0.2  # with the 0.5 of the published model, so narrow a network hardly begins to learn
+    hidden: int = option(150, "Hidden units of both biLSTMs per direction, and of the feed-forward layers.", minimum=1)
+    elmo_dropout: float = 0.0  # `dropout` applies to all inputs together
+    dropout: float = 0.2  # with the published 0.5, a network this narrow hardly learns
     epochs: int = 12
     patience: int = 3
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A premise, a hypothesis, and whether the one entails the other, contradicts it, or neither."""
+    """A premise, a hypothesis, and their relation: entailment, neutral or contradiction."""
 
     premise: tuple[str, ...]
     hypothesis: tuple[str, ...]
@@ -54,12 +56,12 @@ class Pair:
 
     @classmethod
     def from_text(cls, premise: str, hypothesis: str) -> Pair:
-        """Raw text, tokenised."""
-        return cls(_tokenise(premise), _tokenise(hypothesis))
+        """Tokenize raw text."""
+        return cls(_tokenize(premise), _tokenize(hypothesis))
 
 
 class Snli(Task[Pair, SnliSettings]):
-    """Does the premise entail the hypothesis, contradict it, or neither?"""
+    """Natural language inference: does the premise entail the hypothesis, contradict it, or neither?"""
 
     name: ClassVar[str] = "snli"
     metric: ClassVar[str] = "accuracy"
@@ -67,15 +69,15 @@ class Snli(Task[Pair, SnliSettings]):
     n_texts: ClassVar[int | None] = 2
 
     def read(self, path: Path) -> list[Pair]:
-        """JSON lines with sentence1, sentence2 and gold_label, or tab-separated columns under a header line.
+        """Read JSON lines with sentence1, sentence2 and gold_label, or tab-separated columns with a header line.
 
-        The header names the columns: gold_label, sentence1 and sentence2 among others, as SNLI's own tables have them,
-        or SICK's sentence_A, sentence_B and entailment_judgment (or entailment_label). Text is tokenised. Pairs with
-        the label `-`, on which the annotators did not agree, are left out, and their number is logged.
+        The header must contain SNLI's gold_label, sentence1 and sentence2, or SICK's sentence_A, sentence_B and
+        entailment_judgment (or entailment_label). Text is tokenized. Pairs labeled `-` (no majority among the
+        annotators) are skipped, and their number is logged.
         """
         pairs: list[Pair] = []
         left_out = 0
-        tokens: dict[str, tuple[str, ...]] = {}  # a premise has several hypotheses: tokenise it once, keep it once
+        tokens: dict[str, tuple[str, ...]] = {}  # premises repeat: tokenize and store each text once
         fields_of: Callable[[str], Fields] | None = None
         with LineReader(path) as lines:
             for line in filter(str.strip, lines):
@@ -83,19 +85,19 @@ class Snli(Task[Pair, SnliSettings]):
                     if fields_of is None:
                         fields_of = _json_fields if _is_json(line) else _table(line)
                         if fields_of is not _json_fields:
-                            continue  # the line was the header
+                            continue  # the header line
                     premise, hypothesis, label = fields_of(line)
                     if label == _NO_MAJORITY:
                         left_out += 1
                         continue
                     for text in (premise, hypothesis):
                         if text not in tokens:
-                            tokens[text] = _tokenise(text)
+                            tokens[text] = _tokenize(text)
                     pairs.append(Pair(tokens[premise], tokens[hypothesis], _known(label)))
                 except InputError as error:
                     raise InputError(f"{lines.name}: line {lines.line_number}: {error}") from None
         if left_out:
-            log.warning("%s: %d pairs without a gold label (-) were left out", path, left_out)
+            log.warning("%s: skipped %d pairs without a gold label (-)", path, left_out)
         return pairs
 
     def texts(self, example: Pair) -> Sequence[Sequence[str]]:
@@ -103,15 +105,15 @@ class Snli(Task[Pair, SnliSettings]):
         return [example.premise, example.hypothesis]
 
     def labels(self, examples: Sequence[Pair]) -> dict[str, list[str]]:
-        """The three, whether they occur or not."""
+        """The three labels, whether they occur in the data or not."""
         return {"relation": list(LABELS)}
 
     def network(self, inputs: TextInputs, settings: SnliSettings, labels: dict[str, list[str]]) -> Esim:
-        """A new network."""
+        """A new ESIM network."""
         return Esim(inputs=inputs, settings=settings, labels=labels["relation"])
 
     def size(self, example: Pair) -> int:
-        """Premises of one length together, and among them hypotheses: a seventh less padding than by their sum."""
+        """Sort key: premise length, then hypothesis length; pads a seventh less than sorting by their sum."""
         return 1_000 * len(example.premise) + len(example.hypothesis)
 
     def score(self, examples: Sequence[Pair], predictions: Sequence[Classified]) -> dict[str, float]:
@@ -119,7 +121,7 @@ class Snli(Task[Pair, SnliSettings]):
         return accuracy(examples, predictions)
 
     def parse(self, text: str) -> list[Pair]:
-        """A premise and a hypothesis with a tab between them, or a JSON line with both; a blank line is no pair."""
+        """Parse `premise<TAB>hypothesis` or a JSON line with both; a blank line yields nothing."""
         if not text.strip():
             return []
         if _is_json(text):
@@ -138,14 +140,14 @@ class Snli(Task[Pair, SnliSettings]):
         return texts | as_json(example, prediction)
 
     def show(self, example: Pair, prediction: Classified) -> Text:
-        """The relation in its colour, then the two sentences."""
-        title = headline(prediction.label, _COLOURS[prediction.label], prediction)
+        """The relation in its color, then the two sentences."""
+        title = headline(prediction.label, _COLORS[prediction.label], prediction)
         premise, hypothesis = " ".join(example.premise), " ".join(example.hypothesis)
         return Text.assemble(title, "\n  ", premise, "\n  ", ("=> ", "dim"), hypothesis)
 
 
 class Fields(NamedTuple):
-    """What a line says of a pair, or what a format calls that."""
+    """The three fields of a pair, or their column names in a format."""
 
     premise: str
     hypothesis: str
@@ -154,8 +156,8 @@ class Fields(NamedTuple):
 
 FORMATS = (
     Fields("sentence1", "sentence2", "gold_label"),  # SNLI and MultiNLI
-    Fields("sentence_A", "sentence_B", "entailment_judgment"),  # SICK, as SemEval-2014 had it
-    Fields("sentence_A", "sentence_B", "entailment_label"),  # SICK whole
+    Fields("sentence_A", "sentence_B", "entailment_judgment"),  # SICK as released for SemEval-2014
+    Fields("sentence_A", "sentence_B", "entailment_label"),  # the full SICK data set
 )
 
 
@@ -164,13 +166,15 @@ def _is_json(line: str) -> bool:
 
 
 def _json_fields(line: str) -> Fields:
-    """A line of SNLI's JSON. Without a gold label it has an empty one."""
+    """Parse a line of SNLI JSON; a missing gold label becomes an empty one."""
     try:
-        record = json.loads(line)
+        record = strict_loads(line)
     except json.JSONDecodeError as error:
-        raise InputError(f"expected a JSON object, found a fault at character {error.pos + 1} ({error.msg})") from None
-    except RecursionError:
-        raise InputError("expected a JSON object, found one that is nested too deeply") from None
+        raise InputError(
+            f"expected a JSON object, found a syntax error at character {error.pos + 1} ({error.msg})"
+        ) from None
+    except ValueError as error:
+        raise InputError(f"expected a JSON object, found {error}") from None
     if not isinstance(record, dict):
         raise InputError(f"expected a JSON object, found {line[:40]!r}")
     values = [record.get("sentence1"), record.get("sentence2"), record.get("gold_label", "")]
@@ -182,7 +186,7 @@ def _json_fields(line: str) -> Fields:
 
 
 def _table(header: str) -> Callable[[str], Fields]:
-    """How to read the lines of a table with this header line."""
+    """Return a parser for the rows of a table with this header line."""
     names = header.split("\t")
     for columns in FORMATS:
         if set(columns) <= set(names):
@@ -202,13 +206,13 @@ def _table(header: str) -> Callable[[str], Fields]:
 
 
 def _known(label: str) -> str:
-    """SICK writes its labels in capitals."""
+    """Normalize and check a label; SICK has upper-case labels."""
     if label.lower() not in LABELS:
         raise InputError(f"expected a label {', '.join(LABELS)} or -, found {label!r}")
     return label.lower()
 
 
-def _tokenise(text: str) -> tuple[str, ...]:
+def _tokenize(text: str) -> tuple[str, ...]:
     return tuple(token.text for token in words(text))
 
 
@@ -216,8 +220,8 @@ class Esim(Classifier):
     """Enhanced sequential inference model (Chen et al. 2017).
 
     a = biLSTM(premise), b = biLSTM(hypothesis);  ã = softmax_j(a b') b,  b̃ = softmax_i(b a') a;
-    v = biLSTM(relu(W [a; ã; a - ã; a * ã])), and alike for b;  a layer of tanh over [mean; max] of both.
-    ELMo at the output joins a and b, so that the alignment sees it.
+    v = biLSTM(relu(W [a; ã; a - ã; a * ã])), likewise for b;  a tanh layer over [mean; max] of both.
+    ELMo at the output is concatenated to a and b, before the alignment.
     """
 
     def __init__(self, *, inputs: TextInputs, settings: SnliSettings, labels: Sequence[str]) -> None:
@@ -232,7 +236,7 @@ class Esim(Classifier):
         self.output = nn.Linear(n_hidden, len(labels))
 
     def logits(self, batch: TaskBatch[Pair]) -> Tensor:
-        """(B, C) scores of the relations."""
+        """Logits of the relations, (B, C)."""
         (first, second), (a, b) = batch.texts, map(self._encode, batch.texts)  # (B, T1, 2H + E), (B, T2, 2H + E)
         a_aligned, b_aligned = align(a, b, first.mask, second.mask)
         pooled = [self._compose(a, a_aligned, first.mask), self._compose(b, b_aligned, second.mask)]
@@ -241,18 +245,18 @@ class Esim(Classifier):
         return logits
 
     def _encode(self, text: TextBatch) -> Tensor:
-        """(B, T, 2H + E) the words of a sentence in its context, with ELMo where that is wanted."""
+        """Contextual token vectors, (B, T, 2H + E), with ELMo at the output if configured."""
         return self.inputs.output(text, self.encoder(self.dropout(self.inputs(text)), text.mask))
 
     def _compose(self, x: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, 2H + E), the same, and (B, T) to (B, 4H): one sentence in the light of the other."""
+        """Inference composition: x and aligned (B, T, 2H + E), mask (B, T) to a pooled vector (B, 4H)."""
         m = self.dropout(F.relu(self.projection(enhance(x, aligned))))  # (B, T, H)
         v = self.composition(m, mask)  # (B, T, 2H)
         return torch.cat([masked_mean(v, mask), masked_max(v, mask)], dim=-1)
 
 
 def align(a: Tensor, b: Tensor, a_mask: Tensor, b_mask: Tensor) -> tuple[Tensor, Tensor]:
-    """a: (B, T1, H), b: (B, T2, H), masks (B, T1) and (B, T2). For every token the other sentence, as it is alike."""
+    """Soft alignment (dot-product attention) of a: (B, T1, H) and b: (B, T2, H); masks (B, T1) and (B, T2)."""
     scores = a @ b.transpose(1, 2)  # (B, T1, T2)
     a_aligned = masked_softmax(scores, b_mask.unsqueeze(1)) @ b  # (B, T1, H)
     b_aligned = masked_softmax(scores.transpose(1, 2), a_mask.unsqueeze(1)) @ a  # (B, T2, H)
@@ -260,5 +264,5 @@ def align(a: Tensor, b: Tensor, a_mask: Tensor, b_mask: Tensor) -> tuple[Tensor,
 
 
 def enhance(x: Tensor, aligned: Tensor) -> Tensor:
-    """(B, T, H) and (B, T, H) to (B, T, 4H): both, their difference and their product."""
+    """Concatenate x, aligned (both (B, T, H)), their difference and their product to (B, T, 4H)."""
     return torch.cat([x, aligned, x - aligned, x * aligned], dim=-1)

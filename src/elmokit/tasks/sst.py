@@ -1,4 +1,4 @@
-"""Sentiment of sentences (SST-5): bracketed trees, and the biattentive classification network."""
+"""Sentiment classification (SST-5) with the biattentive classification network (BCN)."""
 
 from __future__ import annotations
 
@@ -14,36 +14,37 @@ from rich.text import Text
 from torch import Tensor, nn
 
 from elmokit.errors import InputError
-from elmokit.tasks.classification import Classified, Classifier, accuracy, as_json, headline
-from elmokit.tasks.encoder import BiLstm
-from elmokit.tasks.inputs import TextInputs
-from elmokit.tasks.masked import masked_max, masked_mean, masked_softmax
-from elmokit.tasks.settings import FitSettings, option
-from elmokit.tasks.task import Task, TaskBatch
+from elmokit.tasks.shared.classification import Classified, Classifier, accuracy, as_json, headline
+from elmokit.tasks.shared.encoder import BiLstm
+from elmokit.tasks.shared.inputs import TextInputs
+from elmokit.tasks.shared.masked import masked_max, masked_mean, masked_softmax
+from elmokit.tasks.shared.task_base import Task, TaskBatch
+from elmokit.tasks.shared.task_settings import FitSettings
 from elmokit.text.lines import LineReader
 from elmokit.text.tokenizer import words
+from elmokit.training.settings_fields import option
 
 NAMES = {"0": "very negative", "1": "negative", "2": "neutral", "3": "positive", "4": "very positive"}
-_COLOURS = {"0": "red", "1": "bright_red", "2": "yellow", "3": "bright_green", "4": "green"}
+_COLORS = {"0": "red", "1": "bright_red", "2": "yellow", "3": "bright_green", "4": "green"}
 
 
 @dataclass(frozen=True)
 class SstSettings(FitSettings):
-    """BCN as McCann et al. (2017) and the configuration of the ELMo paper have it, sized to train on two cores."""
+    """BCN settings of McCann et al. (2017) and the ELMo paper, scaled down to train on two cores."""
 
-    hidden: int = option(150, "Cells of the encoder and of the integrator, in each direction.", minimum=1)
-    phrases: bool = option(False, "Train on all labelled phrases too, not on whole sentences alone.")
-    encoder_dropout: float = option(0.25, "Share dropped before the encoder.", minimum=0, below=1)
-    integrator_dropout: float = option(0.1, "Share dropped after the integrator.", minimum=0, below=1)
-    output_dropout: float = option(0.25, "Share dropped before each layer of the classifier.", minimum=0, below=1)
-    dropout: float = 0.2  # of the inputs; the published 0.5 is too much for vectors of 100
-    elmo_dropout: float = 0.0  # all inputs are dropped out together
+    hidden: int = option(150, "Hidden units of the encoder and the integrator per direction.", minimum=1)
+    phrases: bool = option(False, "Train on all labeled phrases as well as on whole sentences.")
+    encoder_dropout: float = option(0.25, "Dropout probability before the encoder.", minimum=0, below=1)
+    integrator_dropout: float = option(0.1, "Dropout probability after the integrator.", minimum=0, below=1)
+    output_dropout: float = option(0.25, "Dropout probability before each classifier layer.", minimum=0, below=1)
+    dropout: float = 0.2  # on the inputs; the published 0.5 is too much for 100-dimensional vectors
+    elmo_dropout: float = 0.0  # `dropout` applies to all inputs together
     epochs: int = 25
     patience: int = 6
 
 
 class Phrase(NamedTuple):
-    """A node of the tree: tokens `start` to `end - 1`, with a label of its own."""
+    """A labeled node of the tree: tokens `start` to `end - 1`."""
 
     start: int
     end: int
@@ -51,8 +52,8 @@ class Phrase(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """A sentence with its sentiment, 0 (very negative) to 4 (very positive), and its labelled phrases."""
+class SstSentence:
+    """A sentence with its sentiment, 0 (very negative) to 4 (very positive), and its labeled phrases."""
 
     tokens: tuple[str, ...]
     label: str | None = None
@@ -63,15 +64,15 @@ class Sentence:
             raise InputError("sentence: expected at least one word, found none")
 
 
-class Sst(Task[Sentence, SstSettings]):
-    """One of five sentiments for a sentence."""
+class Sst(Task[SstSentence, SstSettings]):
+    """Five-way sentiment classification of sentences."""
 
     name: ClassVar[str] = "sst"
     metric: ClassVar[str] = "accuracy"
     settings: ClassVar[type[SstSettings]] = SstSettings
 
-    def read(self, path: Path) -> list[Sentence]:
-        """Trees, one a line, such as `(3 (2 a) (3 (3 good) (2 film)))`; a sentence's label is that of the root."""
+    def read(self, path: Path) -> list[SstSentence]:
+        """Read trees, one per line, such as `(3 (2 a) (3 (3 good) (2 film)))`; the root has the sentence's label."""
         sentences = []
         with LineReader(path) as lines:
             for line in lines:
@@ -82,61 +83,63 @@ class Sst(Task[Sentence, SstSettings]):
                         raise InputError(f"{lines.name}: line {lines.line_number}: {error}") from None
         return sentences
 
-    def texts(self, example: Sentence) -> Sequence[Sequence[str]]:
+    def texts(self, example: SstSentence) -> Sequence[Sequence[str]]:
         """The sentence."""
         return [example.tokens]
 
-    def labels(self, examples: Sequence[Sentence]) -> dict[str, list[str]]:
-        """The five, whether they occur or not."""
+    def labels(self, examples: Sequence[SstSentence]) -> dict[str, list[str]]:
+        """The five labels, whether they occur in the data or not."""
         return {"sentiment": list(NAMES)}
 
     def network(self, inputs: TextInputs, settings: SstSettings, labels: dict[str, list[str]]) -> Bcn:
-        """A new network."""
+        """A new BCN network."""
         return Bcn(inputs=inputs, settings=settings, labels=labels["sentiment"])
 
-    def training_examples(self, examples: list[Sentence], settings: SstSettings) -> list[Sentence]:
-        """The sentences, and with `--phrases` every different phrase of theirs as a sentence of its own."""
+    def training_examples(self, examples: list[SstSentence], settings: SstSettings) -> list[SstSentence]:
+        """The sentences, and with `--phrases` also every distinct phrase as a sentence of its own."""
         if not settings.phrases:
             return examples
         phrases = (
-            Sentence(example.tokens[phrase.start : phrase.end], phrase.label)
+            SstSentence(example.tokens[phrase.start : phrase.end], phrase.label)
             for example in examples
             for phrase in example.phrases
         )
-        whole = (Sentence(example.tokens, example.label) for example in examples)
+        whole = (SstSentence(example.tokens, example.label) for example in examples)
         return list(dict.fromkeys((*whole, *phrases)))
 
-    def score(self, examples: Sequence[Sentence], predictions: Sequence[Classified]) -> dict[str, float]:
+    def score(self, examples: Sequence[SstSentence], predictions: Sequence[Classified]) -> dict[str, float]:
         """Accuracy over whole sentences."""
         return accuracy(examples, predictions)
 
-    def parse(self, text: str) -> list[Sentence]:
-        """A line of raw text is one sentence to judge; a blank line is none."""
+    def parse(self, text: str) -> list[SstSentence]:
+        """Tokenize a line of raw text as one sentence; a blank line yields nothing."""
         tokens = tuple(token.text for token in words(text))
-        return [Sentence(tokens)] if tokens else []
+        return [SstSentence(tokens)] if tokens else []
 
-    def to_json(self, example: Sentence, prediction: Classified) -> dict[str, Any]:
+    def from_tokens(self, tokens: Sequence[str]) -> SstSentence:
+        """A sentence that is tokenized already."""
+        return SstSentence(tuple(tokens))
+
+    def to_json(self, example: SstSentence, prediction: Classified) -> dict[str, Any]:
         """The text, the label with its name, and the probabilities."""
-        return {
-            "text": " ".join(example.tokens), "sentiment": NAMES[prediction.label], **as_json(example, prediction)
-        }  # fmt: skip
+        return {"text": " ".join(example.tokens), "sentiment": NAMES[prediction.label], **as_json(example, prediction)}
 
-    def show(self, example: Sentence, prediction: Classified) -> Text:
-        """The sentiment in its colour, then the sentence."""
-        title = headline(NAMES[prediction.label], _COLOURS[prediction.label], prediction)
+    def show(self, example: SstSentence, prediction: Classified) -> Text:
+        """The sentiment in its color, then the sentence."""
+        title = headline(NAMES[prediction.label], _COLORS[prediction.label], prediction)
         return Text.assemble(title, "  ", " ".join(example.tokens))
 
 
-# not \s, which takes in more: SST has words like "2 1/2" with a no-break space inside
+# not \s, which also matches no-break spaces: SST has words such as "2 1/2" with one inside
 _PIECE = re.compile(r"\([ \t]*(?P<open>[^ \t\r\n()]*)|(?P<close>\))|(?P<word>[^ \t\r\n()]+)")
 _MAY_FOLLOW = {"": {"open"}, "open": {"open", "word"}, "word": {"close"}, "close": {"open", "close"}}
 _ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 
 
-def read_tree(line: str) -> Sentence:
-    r"""A bracketed tree. The Treebank's escapes (`-LRB-`, `\/`) become the signs that they stand for."""
+def read_tree(line: str) -> SstSentence:
+    r"""Parse a bracketed tree; Penn Treebank escapes (`-LRB-`, `\/`) are decoded."""
     tokens: list[str] = []
-    phrases: list[Phrase] = []  # nodes that are closed
+    phrases: list[Phrase] = []  # closed nodes
     open_nodes: list[tuple[int, str]] = []  # start and label
     before = ""
     for match in _PIECE.finditer(line):
@@ -157,9 +160,9 @@ def read_tree(line: str) -> Sentence:
             phrases.append(Phrase(start, len(tokens), label))
         before = kind
     if open_nodes or not phrases:
-        raise _not_a_tree(f"{len(open_nodes)} brackets that are not closed")
+        raise _not_a_tree(f"{len(open_nodes)} unclosed brackets")
     root = phrases.pop()
-    return Sentence(tuple(tokens), root.label, tuple(phrases))
+    return SstSentence(tuple(tokens), root.label, tuple(phrases))
 
 
 def _not_a_tree(found: str) -> InputError:
@@ -167,14 +170,14 @@ def _not_a_tree(found: str) -> InputError:
 
 
 class Bcn(Classifier):
-    """Biattentive classification network (McCann et al. 2017) for one sentence, which attends to itself.
+    """Biattentive classification network (McCann et al. 2017) with self-attention over one sentence.
 
     e = relu(W x);  h = biLSTM(e);  c = softmax(h h') h;  g = biLSTM([h; h - c; h * c]);
     p = [max g; mean g; min g; sum_t softmax(g v)_t g_t], and three maxout layers.
 
-    Without the batch normalisation of the first publication, as in the configuration of the ELMo paper's authors:
-    batches of like lengths have statistics that no sentence has at test time, and with it the same training gave
-    25.6% on dev after an epoch, without it 37.4%.
+    Without the batch normalization of the original paper, as in the configuration of the ELMo authors: statistics of
+    length-sorted batches do not match those at test time. Dev accuracy after one epoch was 25.6% with it and 37.4%
+    without.
     """
 
     def __init__(self, *, inputs: TextInputs, settings: SstSettings, labels: Sequence[str]) -> None:
@@ -196,8 +199,8 @@ class Bcn(Classifier):
             Maxout(n_in=n_pooled // 4, n_out=len(labels), dropout=0.0),
         )
 
-    def logits(self, batch: TaskBatch[Sentence]) -> Tensor:
-        """(B, C) scores of the sentences."""
+    def logits(self, batch: TaskBatch[SstSentence]) -> Tensor:
+        """Logits of the sentiments, (B, C)."""
         text = batch.texts[0]
         mask = text.mask  # (B, T)
         x = self.input_dropout(self.inputs(text))  # (B, T, input_dim)
@@ -214,12 +217,12 @@ class Bcn(Classifier):
 
 
 def self_biattention(h: Tensor, mask: Tensor) -> Tensor:
-    """h: (B, T, H), mask: (B, T). Returns (B, T, H): for every token the others (and itself), as alike as they are."""
+    """Dot-product self-attention: h (B, T, H) and mask (B, T) to (B, T, H)."""
     return masked_softmax(h @ h.transpose(1, 2), mask.unsqueeze(1)) @ h
 
 
 class Maxout(nn.Module):
-    """max_j (W_j x + b_j) over 4 linear maps (Goodfellow et al. 2013), after dropout."""
+    """Maxout layer, max_j (W_j x + b_j) over 4 linear maps (Goodfellow et al. 2013), after dropout."""
 
     POOL = 4
 

@@ -1,1 +1,1 @@
-"""From raw text to the numbers that the network reads. Needs numpy, never torch."""
+"""Text processing: tokenization, vocabularies, character ids and batching. Needs numpy, not torch."""

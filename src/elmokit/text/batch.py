@@ -1,4 +1,4 @@
-"""Sentences into windows, and windows into batches of like lengths."""
+"""Group sentences into windows and into batches of similar lengths."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Item = TypeVar("Item")
 
 
 def windows(items: Iterable[Item], size_of: Callable[[Item], int], max_total: int) -> Iterator[list[Item]]:
-    """Group a stream into lists whose sizes add up to at most `max_total`; a larger item stands alone.
+    """Group a stream into lists whose sizes add up to at most `max_total`; a larger item is a list of its own.
 
-    An item of size 0 counts as 1, so that a window of nothing but empty sentences is bounded too.
+    An item of size 0 counts as 1, so that a window of empty sentences is bounded too.
     """
     window: list[Item] = []
     total = 0
@@ -32,11 +32,10 @@ def windows(items: Iterable[Item], size_of: Callable[[Item], int], max_total: in
 def by_length(
     lengths: Sequence[int] | NDArray[np.int64], *, batch_tokens: int, batch_size: int | None = None
 ) -> list[NDArray[np.int64]]:
-    """Cut sentences into batches, longest first: each an array of indices into `lengths`, lengths descending.
+    """Batch sentences by descending length; each batch is an array of indices into `lengths`.
 
-    A batch holds at most `batch_tokens` tokens, or one sentence that is longer; or, where a `batch_size` is given, that
-    many sentences, whatever their length. Equally long sentences keep their order.
-    Sentences of length 0 are in no batch: there is nothing to compute for them.
+    A batch holds at most `batch_tokens` tokens, or a single longer sentence; with `batch_size`, it holds that many
+    sentences of any length. Sentences of equal length keep their order. Empty sentences are left out.
     """
     sizes = np.asarray(lengths, dtype=np.int64)
     order = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
@@ -44,7 +43,7 @@ def by_length(
         return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     ends = np.cumsum(sizes[order])
     batches = []
-    start, done = 0, 0  # sentences and tokens dealt with
+    start, done = 0, 0  # sentences and tokens already batched
     while start < len(order):
         stop = max(start + 1, int(np.searchsorted(ends, done + batch_tokens, side="right")))
         batches.append(order[start:stop])

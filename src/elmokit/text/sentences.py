@@ -1,4 +1,4 @@
-"""Where English sentences end, and which dots belong to abbreviations."""
+"""Sentence splitting and abbreviation detection for English."""
 
 # ruff: noqa: SIM905 - word lists read best as words
 
@@ -6,17 +6,17 @@ from __future__ import annotations
 
 import re
 
-# Words that take their dot with them. Those that are common words too ("in.", "may.", "sun.") are left out on purpose.
+# Abbreviations. Those that are also common words ("in.", "may.", "sun.") are left out on purpose.
 _TITLES = frozenset(
     """adm amb attys brig capt cmdr col cpl dr drs gen gov hon lt maj messrs mlle mme mr mrs ms msgr pres prof pvt rep
     reps rev sen sens sgt supt""".split()
-)  # a name follows: no sentence ends here
+)  # followed by a name: never the end of a sentence
 _BEFORE_NUMBERS = frozenset("ch eq fig figs no nos para pp sec vol vols".split())  # abbreviations only before a number
 _OTHERS = frozenset(
     """al approx apr assn assoc aug ave bldg blvd bros ca cf co corp dec dept ed eds esp esq est etc feb fl ft inc intl
     jan jr lb lbs ltd mfg mt mts nov oct oz rd sep sept sp spp sq sr ssp st ste subsp univ viz vs""".split()
 )
-# After an abbreviation that may or may not end a sentence, these words say that it did.
+# After an ambiguous abbreviation, one of these words indicates that a new sentence starts.
 _STARTERS = frozenset(
     """A After All Although An And As At But By For From He Her His How However I If In It Its My No On Our She Since
     So Some That The Their Then There These They This Those To We What When Where While Who Why With Yes
@@ -40,7 +40,7 @@ def is_dotted(word: str) -> bool:
 
 
 def is_abbreviation(word: str, after: str) -> bool:
-    """Whether a word takes along the dot behind it: an initial or a short form. `after`: the text that follows."""
+    """Whether the dot after a word belongs to it: an initial or an abbreviation. `after`: the text after the dot."""
     lower = word.lower()
     if lower in _BEFORE_NUMBERS:
         return after.lstrip()[:1].isdigit()
@@ -48,7 +48,7 @@ def is_abbreviation(word: str, after: str) -> bool:
 
 
 def split_sentences(text: str) -> list[tuple[int, int]]:
-    """The spans of a text's sentences, white space around them left out. A blank line always ends a sentence."""
+    """Sentence spans of a text, without surrounding white space. A blank line always ends a sentence."""
     spans = []
     start = 0
     for match in _END.finditer(text):
@@ -60,7 +60,7 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
 
 
 def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
-    """Whether the mark of a match ends the sentence that began at `start`."""
+    """Whether the punctuation of a match ends the sentence that starts at `start`."""
     if not text[match.end() : match.end() + 1].isspace():
         return False
     following = _NEXT_WORD.match(text, match.end())
@@ -69,7 +69,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
         return not next_word[:1].islower()  # "Really?" he asked.
     before = text[max(start, match.start() - 24) : match.start()]
     word = "" if not before or before[-1].isspace() else before.split()[-1].lstrip("\"'‘“«([{")
-    if word.lower() in _TITLES or (word.isdigit() and before.strip() == word):  # "1." begins a list's item
+    if word.lower() in _TITLES or (word.isdigit() and before.strip() == word):  # "1." starts a list item
         return False
     if is_dotted(word) or is_abbreviation(word, text[match.end() : match.end() + 2]):
         return next_word in _STARTERS
@@ -77,6 +77,6 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
-    """A span without the white space at its ends."""
+    """Span without leading and trailing white space."""
     sentence = text[start:end]
     return start + len(sentence) - len(sentence.lstrip()), start + len(sentence.rstrip())

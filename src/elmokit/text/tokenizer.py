@@ -1,7 +1,7 @@
-"""Raw text to tokens, each with its place in the text.
+"""Tokenizers: raw text to tokens with character offsets.
 
-`words` is one scan of a regular expression, so that a token's offsets are those of its match. NLTK's Treebank tokenizer
-rewrites the text and searches for its tokens afterwards: it tears words with curly apostrophes apart, and is slower.
+`words` is a single scan of a regular expression, so token offsets are match offsets. NLTK's Treebank tokenizer rewrites
+the text and searches for its tokens afterwards: it splits words with curly apostrophes wrongly, and is slower.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from elmokit.text.sentences import split_sentences as split_sentences
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token and its place in the raw text: `raw[start:end]`, offsets in characters."""
+    """Token with its character offsets in the raw text: `raw[start:end]`."""
 
     text: str
     start: int
@@ -55,21 +55,25 @@ _PIECE = re.compile(
     re.VERBOSE,
 )
 _CLITIC = re.compile(r"(?<=[^\W_])(?:n['’]t|['’](?:s|re|ve|ll|d|m))\Z", re.IGNORECASE)
-_JOINED = {"cannot": 3, "gonna": 3, "gotta": 3, "wanna": 3, "gimme": 3, "lemme": 3}  # where the second word begins
+_JOINED = {"cannot": 3, "gonna": 3, "gotta": 3, "wanna": 3, "gimme": 3, "lemme": 3}  # start of the second word
 _PLAIN = str.maketrans(
-    dict.fromkeys("“”„‟«»", '"') | dict.fromkeys("‘’‚‛‹›", "'") | dict.fromkeys("—―", "--")
-    | dict.fromkeys("‐‑‒–", "-") | {"…": "..."} | dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", "")
-)  # fmt: skip
+    dict.fromkeys("“”„‟«»", '"')
+    | dict.fromkeys("‘’‚‛‹›", "'")
+    | dict.fromkeys("—―", "--")
+    | dict.fromkeys("‐‑‒–", "-")
+    | {"…": "..."}
+    | dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", "")
+)
 _AFTER_FINAL_DOT = " \t\r\n\v\f\"'’”»)]}"
 
 
 def words(text: str) -> list[Token]:
-    """English words in the manner of the Penn Treebank: `do n't`, `it 's`, `can not`, `$ 5`, `12 %`, `( s )`.
+    """Penn Treebank style tokenization of English: `do n't`, `it 's`, `can not`, `$ 5`, `12 %`, `( s )`.
 
     Words with inner hyphens, slashes and dots stay whole, and abbreviations keep their dot, except at the end of the
     text. A text that ends in one like `U.S.` gets `U.S.` and `.`, which share that dot: the only tokens that overlap.
-    Brackets stay as they are; curly quotes, long dashes and the like become the plain ones that models were trained on,
-    so that a token's text may differ from the text at its offsets.
+    Brackets are unchanged; curly quotes, long dashes and the like are normalized to ASCII, as in the training text, so
+    a token's text may differ from the raw text at its offsets.
     """
     tokens: list[Token] = []
     body = text.rstrip().rstrip(_AFTER_FINAL_DOT)
@@ -93,8 +97,27 @@ def words(text: str) -> list[Token]:
     return tokens if text.isascii() else [Token(plain(token.text), token.start, token.end) for token in tokens]
 
 
+_RANGES = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_HAN = re.compile(rf"[{_RANGES}]|[^{_RANGES}]+")
+
+
+def han(text: str) -> list[Token]:
+    """Tokenization of Chinese: every Han character is a token, and what stands between is split as by `words`.
+
+    Character tokens need no dictionary, and are the same for Traditional and Simplified text.
+    """
+    tokens: list[Token] = []
+    for token in words(text):
+        if token.end - token.start != len(token.text):  # a normalized sign
+            tokens.append(token)
+            continue
+        for part in _HAN.finditer(token.text):
+            tokens.append(Token(part.group(), token.start + part.start(), token.start + part.end()))
+    return tokens
+
+
 def words_by_sentence(text: str) -> list[list[Token]]:
-    """The words of every sentence of a text; their places are those in the whole text."""
+    """Split a text into sentences and tokenize each; offsets refer to the whole text."""
     return [
         [Token(token.text, start + token.start, start + token.end) for token in words(text[start:end])]
         for start, end in split_sentences(text)
@@ -102,7 +125,7 @@ def words_by_sentence(text: str) -> list[list[Token]]:
 
 
 def _parts(word: str, start: int) -> list[Token]:
-    """A word, with its clitics split off from the right: `could n't 've`."""
+    """Split the clitics off a word, from the right: `could n't 've`."""
     cuts = [len(word)]  # from right to left
     if "'" in word or "’" in word:
         while match := _CLITIC.search(word, max(0, cuts[-1] - 4), cuts[-1]):
@@ -115,7 +138,7 @@ def _parts(word: str, start: int) -> list[Token]:
 
 
 def from_spacy(nlp: Any) -> Tokenizer:
-    """The tokenizer of a spaCy pipeline, or of the blank pipeline of a language code such as `de`."""
+    """Tokenizer of a spaCy pipeline, or of the blank pipeline for a language code such as `de`."""
     if isinstance(nlp, str):
         try:
             import spacy
@@ -123,7 +146,7 @@ def from_spacy(nlp: Any) -> Tokenizer:
             raise MissingExtraError(f"the tokenizer spacy:{nlp}", "spacy") from None
         try:
             nlp = spacy.blank(nlp)
-        except ImportError as error:  # no such language, or one whose own segmenter is not installed
+        except ImportError as error:  # unknown language, or its segmenter is not installed
             reason = " ".join(str(error).split())
             raise InputError(f"tokenizer spacy:{nlp}: expected a language that spaCy can load ({reason})") from None
     tokenizer = nlp.tokenizer
@@ -135,23 +158,25 @@ def from_spacy(nlp: Any) -> Tokenizer:
     return tokenize_with_spacy
 
 
+NAMED: dict[str, Tokenizer] = {"words": words, "han": han, "spaces": spaces}
+
+
 def get_tokenizer(tokenizer: str | Tokenizer) -> Tokenizer:
-    """A tokenizer by name: `words`, `spaces`, `spacy:` with a language code; or the given function itself."""
+    """Tokenizer by name: one of `NAMED`, or `spacy:` with a language code; a function is returned as it is."""
     if callable(tokenizer):
         return tokenizer
-    if tokenizer == "words":
-        return words
-    if tokenizer == "spaces":
-        return spaces
+    if tokenizer in NAMED:
+        return NAMED[tokenizer]
     if isinstance(tokenizer, str) and tokenizer.startswith("spacy:"):
         return from_spacy(tokenizer.removeprefix("spacy:"))
     raise InputError(
-        f"tokenizer: expected words, spaces, spacy:<language code> (as spacy:de) or a function, found {tokenizer!r}"
+        "tokenizer: expected words, han, spaces, spacy:<language code> (e.g. spacy:de) or a function, found "
+        f"{tokenizer!r}"
     )
 
 
 def tokenize(text: str, tokenizer: Tokenizer) -> tuple[list[str], list[tuple[int, int]] | None]:
-    """A text's tokens and their offsets; None for the offsets when the tokenizer gives plain strings."""
+    """Tokens of a text and their offsets; the offsets are None if the tokenizer returns strings."""
     items = list(tokenizer(text))
     if all(isinstance(item, Token) for item in items):
         return [item.text for item in items], [(item.start, item.end) for item in items]  # type: ignore[union-attr]
@@ -163,5 +188,5 @@ def tokenize(text: str, tokenizer: Tokenizer) -> tuple[list[str], list[tuple[int
 
 
 def plain(word: str) -> str:
-    """A word with the punctuation of the English training text: straight quotes, `--`, `...`, nothing invisible."""
+    """Normalize punctuation as in the English training text: straight quotes, `--`, `...`, no invisible characters."""
     return word if word.isascii() else word.translate(_PLAIN) or word

@@ -1,8 +1,7 @@
-"""A vocabulary file: words to ids and back."""
+"""Vocabularies: mapping between words and ids."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -10,27 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.config import ModelConfig
+from elmokit.disk.whole import new_file
 from elmokit.errors import InputError, OutputError
 from elmokit.text.characters import BOS, EOS, UNK
 from elmokit.text.lines import COMPRESSED_SUFFIXES, read_lines
 
-Marks = tuple[str, str, str]  # begin of sentence, end of sentence, unknown word
+Marks = tuple[str, str, str]  # special tokens: start of sentence, end of sentence, unknown word
 
 PUBLISHED_MARKS: Marks = (BOS, EOS, UNK)
 MANY_LANGS_MARKS: Marks = ("<bos>", "<eos>", "<oov>")
 
 
 class Vocabulary:
-    """Words in the order of their ids, with the marks for begin of sentence, end of sentence and unknown word.
+    """Words in id order, with special tokens for start of sentence, end of sentence and unknown word.
 
-    `begin`, `end` and `unknown` are the marks' ids, or None where the vocabulary has no such word: never -1, which
-    would silently index the last word. A word that stands twice keeps both rows and is looked up under its last id,
-    as in the published readers. Words are cut to the `longest` before they are looked up.
+    `begin`, `end` and `unknown` are the ids of the special tokens, or None if the vocabulary lacks them: never -1,
+    which would silently index the last word. A duplicate word keeps both rows and is looked up under its last id, as in
+    the published readers. Words are truncated to `longest` characters before the lookup.
     """
 
-    def __init__(
-        self, words: Iterable[str], *, marks: Marks = PUBLISHED_MARKS, longest: int | None = None
-    ) -> None:  # fmt: skip
+    def __init__(self, words: Iterable[str], *, marks: Marks = PUBLISHED_MARKS, longest: int | None = None) -> None:
         self.words = tuple(words)
         self.marks, self.longest = marks, longest
         self._ids = {word: index for index, word in enumerate(self.words)}
@@ -38,7 +36,7 @@ class Vocabulary:
 
     @classmethod
     def from_lines(cls, lines: Iterable[str]) -> Vocabulary:
-        """One word a line, stripped. The line `!!!MAXTERMID` takes no id."""
+        """Read one word per line, stripped. The line `!!!MAXTERMID` has no id."""
         stripped = (line.strip() for line in lines)
         return cls(word for word in stripped if word != "!!!MAXTERMID")
 
@@ -48,7 +46,7 @@ class Vocabulary:
         return cls.from_lines(read_lines(path))
 
     def ids(self, words: Sequence[str]) -> NDArray[np.int64]:
-        """The id of each word, (n,); unknown words get the id of the unknown mark."""
+        """Ids of words, (n,); out-of-vocabulary words get the id of the unknown token."""
         get, unknown = self._ids.get, self.unknown
         if self.longest is not None:
             words = [word if word in self.marks else word[: self.longest] for word in words]
@@ -63,22 +61,18 @@ class Vocabulary:
         return found
 
     def write(self, path: str | Path) -> None:
-        """Write one word a line, as plain text: whole or not at all."""
+        """Write one word per line, as plain text, atomically."""
         path = Path(path)
         if path.suffix in COMPRESSED_SUFFIXES:
             raise OutputError(f"{path}: a vocabulary is written as plain text; leave out {path.suffix}")
         for index, word in enumerate(self.words):
             if word == "!!!MAXTERMID" or word != word.strip() or "\n" in word or "\r" in word:
                 raise OutputError(f"{path}: word {index}, {word!r}, would not be read back; remove or replace it")
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            with open(beside, "w", encoding="utf-8", newline="\n") as file:
+            with new_file(path) as fresh, open(fresh, "w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{word}\n" for word in self.words)
-            beside.replace(path)
-        except (OSError, UnicodeEncodeError) as error:  # the latter: a lone surrogate
-            raise OutputError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from None
-        finally:
-            beside.unlink(missing_ok=True)
+        except UnicodeEncodeError as error:  # a lone surrogate
+            raise OutputError(f"{path}: cannot be written ({error})") from None
 
     def __len__(self) -> int:
         return len(self.words)
@@ -88,15 +82,15 @@ class Vocabulary:
 
 
 def marks_of(config: ModelConfig) -> Marks:
-    """The marks in the vocabulary of a model of this shape."""
+    """Special tokens in the vocabulary of a model."""
     return MANY_LANGS_MARKS if _is_many_langs(config) else PUBLISHED_MARKS
 
 
 def vocabulary_of(config: ModelConfig, words: Iterable[str]) -> Vocabulary:
-    """The vocabulary of a model of this shape, which has these words."""
+    """Vocabulary of a model with these words."""
     longest = None
     if _is_many_langs(config) and config.char_cnn is not None:
-        longest = config.char_cnn.max_characters - 2  # ELMoForManyLangs cuts a word before it looks it up
+        longest = config.char_cnn.max_characters - 2  # ELMoForManyLangs truncates words before the lookup
     return Vocabulary(words, marks=marks_of(config), longest=longest)
 
 

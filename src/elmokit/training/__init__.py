@@ -1,1 +1,1 @@
-"""What every training run leaves on disk, be it a biLM or a task: checkpoints and metrics."""
+"""Shared by biLM and task training: checkpoints, metrics, settings and seeds."""

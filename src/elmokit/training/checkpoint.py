@@ -1,128 +1,131 @@
-"""Checkpoints: one file each, complete or not there at all, and known to be whole when it is read.
+"""Checkpoints: one safetensors file each, written atomically and verified by a checksum.
 
-A checkpoint is a safetensors file: numbers and JSON, nothing that could run. It is written beside its place, brought to
-the disk, and renamed; a checksum over its whole content tells a damaged one, and then the one before it is used.
+A checkpoint holds tensors and JSON and no executable code. It is written to a temporary file, synced to disk and
+renamed; if the checksum shows that it is damaged, the previous checkpoint is used.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+import torch
 from torch import Tensor
 
-from elmokit.errors import FormatError, OutputError
-from elmokit.weights.model import first_line
+from elmokit.disk.json_file import parse_json
+from elmokit.disk.scratch import remove_leftovers
+from elmokit.disk.tensor_file import read_tensors, write_tensors
+from elmokit.errors import ConfigError, FormatError, OutputError, first_line
 
-VERSION = 1  # of what a checkpoint holds
-KEPT = 2  # the last ones; and the best
+VERSION = 1  # format version
+KEPT = 2  # recent checkpoints that are kept, besides the best one
 _PATTERN = "step-*.safetensors"
+_ADVICE = "; make room, then continue with --resume"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """All that a run is between two steps."""
+    """Complete state of a run between two steps."""
 
-    record: dict[str, Any]  # settings, shape, place in the text, counts: what JSON can hold
-    tensors: dict[str, Tensor]  # weights, optimiser, vocabulary
+    record: dict[str, Any]  # JSON values: settings, model shape, position in the text, counts
+    tensors: dict[str, Tensor]  # weights, optimizer state, vocabulary
 
 
 def write(checkpoint: Checkpoint, folder: Path) -> Path:
-    """Add a checkpoint to a folder, of which it is then the newest; an error leaves the folder as it was.
+    """Write a checkpoint, which becomes the newest of its folder; an error leaves the folder unchanged.
 
-    Those of later steps were damaged, else the run would have gone on from them: they must not take its place.
+    Checkpoints of later steps are deleted: they are damaged, otherwise the run would have resumed from them.
     """
     path = path_of(folder, checkpoint.record["step"])
-    beside = folder / f".new-{os.getpid()}"
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
     record = json.dumps(checkpoint.record, sort_keys=True)
     metadata = {"record": record, "sha256": _digest(record, tensors), "version": str(VERSION)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        beside.touch()
-        mode = beside.stat().st_mode  # what the user's umask allows; safetensors would leave it to the owner alone
-        save_file(tensors, beside, metadata=metadata)
-        beside.chmod(mode)
-        bring_to_disk(beside)
-        beside.replace(path)
-        bring_to_disk(folder)  # the rename too
+        write_tensors(path, tensors, metadata=metadata, advice=_ADVICE)
         for later in (other for other in paths(folder) if other > path):
             later.unlink(missing_ok=True)
-    except (OSError, SafetensorError) as error:
-        reason = getattr(error, "strerror", None) or first_line(error)
-        raise OutputError(f"{path}: cannot be written: {reason}; make room, then go on with --resume") from None
-    finally:
-        beside.unlink(missing_ok=True)
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {first_line(error)}{_ADVICE}") from None
     return path
 
 
 def read(path: Path) -> Checkpoint:
-    """Read a checkpoint; a FormatError tells one that is damaged."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  (not a dict)
-    except (SafetensorError, OSError) as error:
-        raise FormatError(f"{path}: expected a checkpoint, found a damaged file ({first_line(error)})") from None
+    """Read a checkpoint; raise a FormatError if it is damaged."""
+    found, metadata = read_tensors(path)
+    tensors = {name: tensor.clone() for name, tensor in found.items()}  # the file may be deleted while in use
     if metadata.get("version") != str(VERSION):
-        raise FormatError(f"{path}: expected a checkpoint of version {VERSION}, found {metadata.get('version')}")
-    if metadata.get("sha256") != _digest(metadata["record"], tensors):
-        raise FormatError(f"{path}: expected the checksum of its content, found another: the file is damaged")
-    return Checkpoint(json.loads(metadata["record"]), tensors)
+        raise FormatError(f"{path}: expected a checkpoint of version {VERSION}, found {metadata.get('version')!r}")
+    record = metadata.get("record", "")
+    if metadata.get("sha256") != _digest(record, tensors):
+        raise FormatError(f"{path}: expected the checksum of its content, found a different one: the file is damaged")
+    # the perplexity of a diverged run may be infinite
+    value = parse_json(record, f"{path}, record", finite=False)
+    if not isinstance(value, dict) or type(value.get("step")) is not int:
+        raise FormatError(f"{path}: expected the record of a run, found something else")
+    return Checkpoint(value, tensors)
 
 
-def latest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
-    """The newest checkpoint that is whole, if any; and what is wrong with those that are newer."""
+def latest(folder: Path, check: Callable[[Checkpoint], object]) -> tuple[Checkpoint | None, list[str]]:
+    """Newest usable checkpoint, if any, and the errors of newer ones that were skipped.
+
+    check: raises a FormatError or ConfigError if the run cannot be restored from a checkpoint.
+    """
     faults: list[str] = []
     for path in reversed(paths(folder)):
         try:
-            return read(path), faults
+            found = read(path)
+            try:
+                check(found)
+            except (FormatError, ConfigError) as error:
+                raise FormatError(f"{path}: {error}") from None
+            return found, faults
         except FormatError as error:
             faults.append(str(error))
     if faults:
         raise FormatError(
-            f"{folder}: expected a whole checkpoint, found none ({faults[0]}); begin again with --overwrite"
+            f"{folder}: expected an intact checkpoint, found none ({faults[0]}); start again with --overwrite"
         )
     return None, faults
 
 
 def paths(folder: Path) -> list[Path]:
-    """The checkpoints of a folder, oldest first."""
+    """Checkpoint files of a folder, oldest first."""
     return sorted(folder.glob(_PATTERN))
 
 
 def path_of(folder: Path, step: int) -> Path:
-    """Where the checkpoint of a step is, or was."""
+    """Path of the checkpoint of a step."""
     return folder / f"step-{step:09d}.safetensors"
 
 
+def remove_all(folder: Path) -> None:
+    """Delete all checkpoints of a folder, and the folder unless there is something else in it."""
+    remove_leftovers(folder)
+    for path in paths(folder):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):  # files of others, or no folder
+        folder.rmdir()
+
+
 def prune(folder: Path, best_step: int | None) -> None:
-    """Delete all checkpoints but the last two and the best, and what writers that were killed have left behind."""
+    """Delete all checkpoints but the last two and the best, and temporary files of killed older versions."""
     keep = {*paths(folder)[-KEPT:]} | ({path_of(folder, best_step)} if best_step is not None else set())
     for path in (*paths(folder), *folder.glob(".new-*")):
         if path not in keep:
             path.unlink(missing_ok=True)
 
 
-def bring_to_disk(path: Path) -> None:
-    """Wait until a file, or the names in a folder, would survive a loss of power."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _digest(record: str, tensors: Mapping[str, Tensor]) -> str:
-    digest = hashlib.sha256(record.encode())
+    digest = hashlib.sha256(record.encode("utf-8", "surrogatepass"))
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).numpy().data)
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)  # as bytes, because numpy lacks some dtypes
     return digest.hexdigest()

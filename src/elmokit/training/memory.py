@@ -1,21 +1,21 @@
-"""The memory that every step of training takes and gives back."""
+"""Memory allocator settings for training."""
 
 from __future__ import annotations
 
 import ctypes
 import platform
 
-# Of <malloc.h>
+# Constants of <malloc.h>
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-_LARGEST_MMAP_THRESHOLD = 32 * 1024 * 1024  # glibc takes no larger one
-_KEPT = 2**31 - 1  # bytes: an int's largest
+_LARGEST_MMAP_THRESHOLD = 32 * 1024 * 1024  # maximum that glibc accepts
+_KEPT = 2**31 - 1  # bytes: INT_MAX
 
 
 def keep_freed_memory() -> bool:
-    """Have this process keep what a step frees for the next one. True where that could be asked for: on Linux.
+    """Make malloc keep freed memory for the next training step. Returns True on success, which requires glibc (Linux).
 
-    The C library gives freed memory back to the system, which clears it and hands it out again page by page: of a
-    step's time that can be some hundredths.
+    By default the C library returns freed memory to the system, which then zeroes the pages again: a few percent of
+    the time per step.
     """
     if platform.libc_ver()[0] != "glibc":
         return False

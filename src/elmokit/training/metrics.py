@@ -1,33 +1,37 @@
-"""What a run was like, step by step: JSON lines for programs, TensorBoard for people."""
+"""Training metrics: JSON Lines and TensorBoard event files."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from elmokit.errors import OutputError
+from elmokit.disk.json_file import parse_json, read_bytes
+from elmokit.disk.whole import new_file
+from elmokit.errors import FormatError, OutputError, first_line
 
 FILE = "metrics.jsonl"
+BOARD = "tensorboard/events.out.tfevents.*"
 
 
 class Metrics:
-    """Appends to `metrics.jsonl` and, where it is installed, to TensorBoard's files in `tensorboard/`.
+    """Writer of `metrics.jsonl` and, if TensorBoard is installed, of event files in `tensorboard/`.
 
-    What a run that was killed had written past its last checkpoint is taken back: those steps will come again.
+    Lines after the last checkpoint of a killed run are removed, because these steps will be repeated.
     """
 
     def __init__(self, folder: Path, step: int) -> None:
         self.path = folder / FILE
         self._board: Any = None
         try:
-            _forget_after(self.path, step)
+            _remove_after(self.path, step)
             self._file = self.path.open("a", encoding="utf-8")
-        except OSError as error:
+        except OutputError:
+            raise
+        except (OSError, FormatError) as error:
             raise _unwritable(self.path, error) from None
         with suppress(ImportError):
             from torch.utils.tensorboard import SummaryWriter
@@ -35,7 +39,7 @@ class Metrics:
             self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)  # type: ignore[no-untyped-call]
 
     def write(self, kind: str, step: int, values: Mapping[str, float]) -> None:
-        """One line: {"kind": "step", "step": 10, "loss": ...}."""
+        """Append one line: {"kind": "step", "step": 10, "loss": ...}."""
         try:
             self._file.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
             self._file.flush()
@@ -51,27 +55,30 @@ class Metrics:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with suppress(OSError):  # a full disk was told of when the line was written
+        with suppress(OSError):  # a full disk was reported when the line was written
             self._file.close()
         if self._board is not None:
             self._board.close()
 
 
-def _forget_after(path: Path, step: int) -> None:
+def _remove_after(path: Path, step: int) -> None:
     if not path.exists():
         return
-    kept = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        with suppress(ValueError, KeyError, TypeError):  # the last line may have been cut short
-            if json.loads(line)["step"] <= step:
-                kept.append(line)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    kept = [line for line in read_lines(path) if line["step"] <= step]
+    with new_file(path, advice="; make room, then continue with --resume") as fresh:
+        fresh.write_text("".join(f"{json.dumps(line)}\n" for line in kept), encoding="utf-8")
 
 
-def _unwritable(path: Path, error: OSError) -> OutputError:
-    return OutputError(f"{path}: cannot be written: {error.strerror}; make room, then go on with --resume")
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Parsed lines of a metrics file; truncated or damaged lines are skipped."""
+    lines: list[dict[str, Any]] = []
+    for text in read_bytes(path, 2**40).split(b"\n"):
+        with suppress(FormatError):
+            line = parse_json(text, str(path), finite=False)  # a perplexity may be infinite
+            if isinstance(line, dict) and type(line.get("step")) is int and isinstance(line.get("kind"), str):
+                lines.append(line)
+    return lines
+
+
+def _unwritable(path: Path, error: Exception) -> OutputError:
+    return OutputError(f"{path}: cannot be written: {first_line(error)}; make room, then continue with --resume")

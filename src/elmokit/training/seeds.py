@@ -1,4 +1,4 @@
-"""Random numbers that follow from where a run is, so that a checkpoint need not keep the state of a generator."""
+"""Seeds derived from the position in a run, so that checkpoints need no generator state."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import torch
 
 
 def seed_of(*key: int) -> int:
-    """A seed that follows from some numbers; other numbers, however near, have another."""
+    """Hash numbers into a seed; nearby keys give unrelated seeds."""
     return int(np.random.SeedSequence(key).generate_state(1)[0])
 
 
 @contextmanager
 def seeded(device: torch.device, *key: int) -> Iterator[None]:
-    """Within, torch's random numbers follow from the key; outside, they go on as if nothing had happened."""
+    """Context in which torch is seeded by the key; the previous generator state is restored at the end."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else ()):
         torch.manual_seed(seed_of(*key))
         yield

@@ -1,4 +1,4 @@
-"""Model files: found, recognised, read and written. A foreign format is one table of names, read in both directions."""
+"""Model files: format detection, reading and writing. One table per foreign format serves both directions."""
 
 from elmokit.weights.locate import load
 from elmokit.weights.model import MixWeights, Model

@@ -11,7 +11,7 @@ from torch import Tensor
 from elmokit.errors import FormatError, OutputError
 from elmokit.weights import table as layouts
 from elmokit.weights import torch_layout
-from elmokit.weights.files import Member, new_folder
+from elmokit.weights.files import Member, new_model_folder
 from elmokit.weights.model import MixWeights, Model, assemble, read_config
 from elmokit.weights.native import write_card, write_options
 from elmokit.weights.torch_layout import Names, read_state_dict, write_state_dict
@@ -22,7 +22,7 @@ CHARACTERS = "_token_embedder._char_embedding_weights"
 
 
 def names(root: str) -> Names:
-    """The names under `root`, the path of AllenNLP's inner biLM (normally it ends in `_elmo_lstm.`)."""
+    """Tensor names under `root`, the prefix of the biLM inside AllenNLP's Elmo (it normally ends in `_elmo_lstm.`)."""
     return Names(
         words=None,
         characters=root + CHARACTERS,
@@ -35,7 +35,7 @@ def names(root: str) -> Names:
 
 
 def load(weights: Member, options: Member | None) -> Model:
-    """Read a state dict. Without options the sizes come from the tensors; clips of 3 and relu are then assumed."""
+    """Read a state dict. Without options the sizes are inferred from the tensors, with clips of 3 and relu."""
     tensors = read_state_dict(weights)
     roots = [name.removesuffix(CHARACTERS) for name in tensors if name.endswith(CHARACTERS)]
     if len(roots) != 1:
@@ -53,7 +53,7 @@ def load(weights: Member, options: Member | None) -> Model:
 
 
 def state_dict(model: Model) -> dict[str, Tensor]:
-    """The model under AllenNLP's names, for `Elmo(...).load_state_dict(...)`."""
+    """State dict with AllenNLP's names, for `Elmo(...).load_state_dict(...)`."""
     config = model.config
     published = config.char_cnn is not None and not config.n_words and config.char_cnn.alphabet == "bytes"
     if not (published and config.has_token_projection and config.lstm.has_projection and config.lstm.skip_connections):
@@ -62,7 +62,7 @@ def state_dict(model: Model) -> dict[str, Tensor]:
             f"{model.format} one that differs; save it in the native format"
         )
     table = torch_layout.table(config, names("_elmo_lstm."))
-    parameters = model.bilm.unpacked_state_dict()
+    parameters = model.bilm.state_dict()
     theirs = {name: tensor.detach().clone() for name, tensor in layouts.write_table(table, parameters)}
     for n, mix in enumerate(model.mixes):
         theirs[f"scalar_mix_{n}.gamma"] = torch.tensor([mix.gamma])
@@ -72,16 +72,16 @@ def state_dict(model: Model) -> dict[str, Tensor]:
 
 
 def save(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write `elmo.th`, which is `state_dict(model)`, with the options that tensors cannot tell, and the model card."""
+    """Write `state_dict(model)` as `elmo.th`, with the options and the model card."""
     tensors = state_dict(model)
-    with new_folder(folder, overwrite=overwrite) as fresh:
+    with new_model_folder(folder, overwrite=overwrite) as fresh:
         write_state_dict(tensors, fresh / "elmo.th")
         write_options(model, fresh)
         write_card(model, fresh)
 
 
 def _read_mixes(tensors: dict[str, Tensor], root: str, n_layers: int, label: str) -> tuple[MixWeights, ...]:
-    """The scalar mixes of an `Elmo`, in order."""
+    """Scalar mixes of an `Elmo`, in order."""
     pattern = re.compile(re.escape(root) + r"scalar_mix_(\d+)\.gamma")
     mixes = []
     for n in sorted(int(match.group(1)) for match in map(pattern.fullmatch, tensors) if match):

@@ -1,4 +1,4 @@
-"""Zips, as the NLPL repository ships its models: members are read in place, with bounds."""
+"""Zip archives, as in the NLPL repository: members are read in place, with limits."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, cast
 
+from elmokit.disk.limits import check_ratio, exceeded, limits
 from elmokit.errors import FormatError
 from elmokit.weights.files import Member, single
 
-MAX_MEMBER = 8 * 1024**3  # bytes; the largest published file, a softmax over 793,471 words, has 1.6 GB
-MAX_RATIO = 200  # weights are noise and hardly compress; a member of this much air is a bomb
-SMALL = 64 * 1024**2  # bytes below which a ratio does not matter
 CHUNK = 1024**2
 
 
 def members(path: Path) -> dict[str, Member]:
-    """The files of a zip by name, from its root or from the one folder that holds them."""
+    """Files of a zip by name, whatever their folder."""
     try:
         with zipfile.ZipFile(path) as archive:
             infos = [info for info in archive.infolist() if _is_plain(info)]
@@ -38,7 +36,7 @@ def members(path: Path) -> dict[str, Member]:
 
 
 def is_torch(path: Path) -> bool:
-    """True of the zips that `torch.save` writes."""
+    """Whether a zip was written by `torch.save`."""
     try:
         with zipfile.ZipFile(path) as archive:
             return any(PurePosixPath(name).name == "data.pkl" for name in archive.namelist())
@@ -47,7 +45,7 @@ def is_torch(path: Path) -> bool:
 
 
 def _is_plain(info: zipfile.ZipInfo) -> bool:
-    """A file with a name that stays inside; others are passed over, as nothing here needs them."""
+    """Whether a member is a regular file with a safe path; others are skipped."""
     name = PurePosixPath(info.filename)
     outside = name.is_absolute() or ".." in name.parts or "\\" in info.filename or ":" in info.filename
     junk = "__MACOSX" in name.parts or name.name.startswith(".")
@@ -59,15 +57,16 @@ def _member(path: Path, info: zipfile.ZipInfo) -> Member:
     label = f"{path}/{name}"
 
     def unpack() -> BinaryIO:
-        """Into a nameless temporary file: HDF5 seeks, and memory is for the network."""
-        if info.file_size > MAX_MEMBER or info.file_size > max(SMALL, MAX_RATIO * info.compress_size):
-            raise FormatError(f"{label}: refused, as {info.compress_size} bytes claim to unpack to {info.file_size}")
+        """Decompress into an anonymous temporary file, because HDF5 needs a seekable one."""
+        check_ratio(label, info.compress_size, info.file_size)
+        if info.file_size > limits().member:
+            raise exceeded(label, f"expected at most {limits().member:,} bytes, found {info.file_size:,}")
         target = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
         try:
             with zipfile.ZipFile(path) as archive, archive.open(info) as source:
                 _copy(source, target, info.file_size, label)
         except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError) as error:
-            target.close()  # OSError: damaged bzip2, or no room; RuntimeError: encrypted, or packed in an unknown way
+            target.close()  # OSError: damaged bzip2, or disk full; RuntimeError: encrypted, or unknown method
             raise FormatError(f"{label}: cannot be unpacked into {tempfile.gettempdir()}: {error}") from None
         except BaseException:
             target.close()
@@ -79,7 +78,7 @@ def _member(path: Path, info: zipfile.ZipInfo) -> Member:
 
 
 def _copy(source: IO[bytes], target: IO[bytes], size: int, label: str) -> None:
-    """Exactly `size` bytes, or an error as soon as it is clear that there are more or fewer."""
+    """Copy exactly `size` bytes; raise a FormatError if there are more or fewer."""
     left = size
     while chunk := source.read(CHUNK):
         left -= len(chunk)

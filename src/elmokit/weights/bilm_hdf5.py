@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 
 from elmokit.config import ModelConfig
-from elmokit.errors import FormatError, OutputError
+from elmokit.disk.limits import limits
+from elmokit.disk.tensor_file import require_finite
+from elmokit.errors import FormatError, OutputError, first_line
 from elmokit.nn.softmax import AdaptiveHead, Head, assemble_head
 from elmokit.weights import table as layouts
-from elmokit.weights.archive import MAX_RATIO, SMALL
-from elmokit.weights.files import Member, Members, new_folder, read_card, read_words
+from elmokit.weights.files import Member, Members, new_model_folder, read_card, read_words
 from elmokit.weights.hdf5_disk import new_hdf5
-from elmokit.weights.model import Model, assemble, first_line, mismatch, read_config, require_finite
+from elmokit.weights.model import Model, assemble, mismatch, read_config
 from elmokit.weights.native import write_side_files
 from elmokit.weights.table import Entry, Shape
 
@@ -32,7 +33,7 @@ Datasets = Mapping[str, Any]  # published name to h5py.Dataset
 
 
 def table(config: ModelConfig) -> Iterator[Entry]:
-    """Every dataset of the weights file, with the parameters it holds."""
+    """Datasets of the weights file and their parameters."""
     d, c = config.lstm.projection_dim, config.lstm.dim
     if config.n_words:
         yield Entry("embedding", (config.n_words, config.word_dim), ("token_encoder.word_embedding",), layouts.AS_IS)
@@ -46,7 +47,7 @@ def table(config: ModelConfig) -> Iterator[Entry]:
             yield Entry(f"CNN/W_cnn_{i}", (1, width, e, count), (f"{ours}.weight",), layouts.RESHAPED)
             yield Entry(f"CNN/b_cnn_{i}", (count,), (f"{ours}.bias",), layouts.AS_IS)
         for k in range(chars.n_highway):
-            for theirs, part in (("carry", "gate"), ("transform", "transform")):  # their carry gates the transform
+            for theirs, part in (("carry", "gate"), ("transform", "transform")):  # "carry" gates the transform
                 ours = f"token_encoder.highways.{k}.{part}"
                 yield Entry(f"CNN_high_{k}/W_{theirs}", (f, f), (f"{ours}.weight",), layouts.AS_IS)
                 yield Entry(f"CNN_high_{k}/b_{theirs}", (f,), (f"{ours}_bias",), layouts.AS_IS)
@@ -66,22 +67,27 @@ def table(config: ModelConfig) -> Iterator[Entry]:
 
 
 def published_name(name: str) -> str:
-    """The published name of a dataset that still has the name of its TensorFlow variable, or of a single layer."""
+    """Published name of a dataset with the name of a TensorFlow variable, or of a single-layer model."""
     name = name.removeprefix("lm/")
     if not name.startswith("RNN_"):
         return name
     for old, new in (
-        ("/rnn/", "/RNN/"), ("/multi_rnn_cell/", "/MultiRNNCell/"), ("/cell_", "/Cell"), ("/lstm_cell/", "/LSTMCell/"),
-        ("/projection/kernel", "/W_P_0"), ("/kernel", "/W_0"), ("/bias", "/B"),
+        ("/rnn/", "/RNN/"),
+        ("/multi_rnn_cell/", "/MultiRNNCell/"),
+        ("/cell_", "/Cell"),
+        ("/lstm_cell/", "/LSTMCell/"),
+        ("/projection/kernel", "/W_P_0"),
+        ("/kernel", "/W_0"),
+        ("/bias", "/B"),
         ("/RNN/LSTMCell/", "/RNN/MultiRNNCell/Cell0/LSTMCell/"),  # a single layer has no MultiRNNCell
-    ):  # fmt: skip
+    ):
         name = name.replace(old, new)
     return name
 
 
 @contextmanager
 def open_datasets(member: Member) -> Iterator[Datasets]:
-    """All datasets of an HDF5 file by their published names."""
+    """Datasets of an HDF5 file by their published names."""
     with member.open() as handle:
         try:
             file = h5py.File(handle, "r")
@@ -106,16 +112,16 @@ def open_datasets(member: Member) -> Iterator[Datasets]:
 
 
 def holds_weights(member: Member) -> bool:
-    """True of the weights of a biLM; other HDF5 files are a softmax, token embeddings or somebody's vectors."""
+    """Whether an HDF5 file holds biLM weights, rather than a softmax, token embeddings or vectors."""
     with open_datasets(member) as datasets:
         return any(name.startswith("RNN_") for name in datasets)
 
 
 def load(options: Member, weights: Member, *, beside: Members, token_embeddings: Member | None = None) -> Model:
-    """Read a model; its vocabulary, softmax and model card are looked for among the files `beside`.
+    """Read a model; vocabulary, softmax and model card are searched among the files `beside`.
 
-    `token_embeddings` is a file of token vectors (V, D), one for each word of the vocabulary: they replace the
-    character network.
+    `token_embeddings` is a file of token vectors (V, D), one per word of the vocabulary, that replace the character
+    CNN.
     """
     settings = options.json()
     with open_datasets(weights) as datasets:
@@ -136,28 +142,33 @@ def load(options: Member, weights: Member, *, beside: Members, token_embeddings:
     words = read_words(vocabulary) if vocabulary is not None else None
     if vocabulary is not None and words is not None and config.n_words not in (0, len(words)):
         raise FormatError(f"{vocabulary.label}: expected {config.n_words} words, one for each row, found {len(words)}")
-    card, licence = read_card(beside)
+    card, license = read_card(beside)
     used = (options, weights, token_embeddings, vocabulary, *softmax)
     return Model(
-        config=config, bilm=assemble(config, tensors, weights.label), format=FORMAT, vocabulary=words, licence=licence,
-        card=card, files=tuple(dict.fromkeys(member.path for member in used if member is not None)),
+        config=config,
+        bilm=assemble(config, tensors, weights.label),
+        format=FORMAT,
+        vocabulary=words,
+        license=license,
+        card=card,
+        files=tuple(dict.fromkeys(member.path for member in used if member is not None)),
         read_softmax=read_softmax if softmax else None,
-    )  # fmt: skip
+    )
 
 
 def save(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write `options.json`, `weights.hdf5`; `softmax_weights.hdf5`, `vocabulary.txt`, `README.md` as there are."""
+    """Write `options.json` and `weights.hdf5`; if present, `softmax_weights.hdf5`, `vocabulary.txt`, `README.md`."""
     config = model.config
     if config.char_cnn is not None and (config.n_words or config.char_cnn.alphabet != "bytes"):
         raise OutputError(
             f"{folder}: a {model.format} model (word table and code points) has no HDF5 form; save it in the native one"
         )
-    parameters = model.bilm.unpacked_state_dict()
-    with new_folder(folder, overwrite=overwrite) as fresh:
+    parameters = model.bilm.state_dict()
+    with new_model_folder(folder, overwrite=overwrite) as fresh:
         head = model.softmax() if model.has_softmax else None
         if isinstance(head, AdaptiveHead):
             raise OutputError(
-                f"{folder}: a softmax in tiers has no HDF5 form; save the model in the native one, or with --no-softmax"
+                f"{folder}: an adaptive softmax has no HDF5 form; save the model in native format, or use --no-softmax"
             )
         with new_hdf5(fresh / "weights.hdf5") as add:
             for name, tensor in layouts.write_table(table(config), parameters):
@@ -172,14 +183,14 @@ def save(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = Fals
 def _read(
     settings: Any, options: Member, datasets: Datasets, words: Datasets, label: str, words_label: str
 ) -> tuple[ModelConfig, dict[str, Tensor]]:
-    """The shape of the model and its tensors; `words` holds the word table, where there is one."""
-    if words is not datasets and isinstance(settings, Mapping):  # token vectors replace the characters
+    """Configuration and tensors of the model; `words` holds the word table, if any."""
+    if words is not datasets and isinstance(settings, Mapping):  # token vectors replace the character CNN
         settings = {key: value for key, value in settings.items() if key != "char_cnn"}
     n_words = 0
     if isinstance(settings, Mapping) and "char_cnn" not in settings:
         if "embedding" not in words or len(words["embedding"].shape or ()) != 2:
             raise FormatError(
-                f"{words_label}: expected a dataset embedding (V, D), as there are no characters, found none"
+                f"{words_label}: expected a dataset embedding (V, D), as there is no char_cnn, found none"
             )
         n_words = words["embedding"].shape[0]
     config = read_config(settings, options.label, n_words=n_words)
@@ -200,7 +211,7 @@ def _read(
 
 
 def _read_dataset(datasets: Datasets, label: str, name: str, shape: Shape) -> Tensor:
-    """One dataset as float32, checked before (shape) and after (numbers) it is read."""
+    """Read one dataset as float32, with checks of shape, dtype and finite values."""
     if name not in datasets:
         raise FormatError(f"{label}: expected dataset {name} of shape {shape}, found none")
     dataset = datasets[name]
@@ -215,7 +226,7 @@ def _read_dataset(datasets: Datasets, label: str, name: str, shape: Shape) -> Te
         raise FormatError(f"{label}: expected floating-point numbers in {name}, found {dtype}")
     if elsewhere:
         raise FormatError(f"{label}: expected the numbers of {name} in this file, found them in another; refused")
-    if dataset.nbytes > max(SMALL, MAX_RATIO * stored):  # a bomb, as in a zip
+    if dataset.nbytes > max(limits().small, limits().ratio * stored):  # decompression bomb
         raise FormatError(f"{label}: {name} refused, as {stored} bytes claim to unpack to {dataset.nbytes}")
     try:
         array = np.empty(shape, dtype=np.float32)
@@ -238,10 +249,10 @@ def _read_softmax(member: Member, dim: int) -> Head:
 
 
 def companion(weights: Member, candidates: Sequence[Member], kind: str) -> Member:
-    """Which file belongs to a weights file: its namesake (`x_options.json` to `x_weights.hdf5`), or the only one."""
+    """Companion of a weights file: the file of matching name (`x_options.json`, `x_weights.hdf5`), or the only one."""
     stem = Path(weights.name).stem
-    namesake = stem.replace("weights", kind) if "weights" in stem else f"{stem}_{kind}"
-    named = [candidate for candidate in candidates if Path(candidate.name).stem == namesake]
+    matching = stem.replace("weights", kind) if "weights" in stem else f"{stem}_{kind}"
+    named = [candidate for candidate in candidates if Path(candidate.name).stem == matching]
     if len(named or candidates) == 1:
         return (named or candidates)[0]
     found = ", ".join(sorted(candidate.name for candidate in candidates)) or "none"
@@ -256,7 +267,7 @@ def _named(members: Members, pattern: str) -> list[Member]:
 
 
 def _vocabulary(members: Members) -> Member | None:
-    """`vocabulary.txt` or `vocab.txt`, or the only file with such a name."""
+    """Vocabulary file: `vocabulary.txt`, `vocab.txt`, or the only file with a similar name."""
     for name in ("vocabulary.txt", "vocab.txt", "vocab.txt.gz"):
         if name in members:
             return members[name]

@@ -1,31 +1,33 @@
-"""Files of a model, in a folder or elsewhere, and folders that appear all at once or not at all."""
+"""Model files, in a folder or a zip."""
 
 from __future__ import annotations
 
-import gzip
 import io
-import json
 import os
 import re
-import secrets
-import shutil
-import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from elmokit.errors import FormatError, OutputError
+from elmokit.disk.json_file import parse_json
+from elmokit.disk.limits import exceeded, limits
+from elmokit.disk.manifest import Manifest
+from elmokit.disk.unpack import DAMAGED, decompressed
+from elmokit.disk.whole import new_folder
+from elmokit.errors import FormatError
 
-MAX_TEXT = 256 * 1024 * 1024  # bytes of a vocabulary, an alphabet, an options file: beyond is no model
-
-MARKS = ("options.json", "config.json")  # a folder that is overwritten must have one of these: else it is no model;
-PARTS = {  # and nothing but these, the files of all formats that are written: else other work would go with it
-    *MARKS, "README.md", "vocabulary.txt", "alphabet.json", "weights.safetensors", "softmax.safetensors",
-    "weights.hdf5", "softmax_weights.hdf5", "elmo.th", "architecture.json", "encoder.pkl", "token_embedder.pkl",
-    "char.dic", "word.dic", "vocab.txt", "vocab.txt.gz",
-}  # fmt: skip
+MODEL_FOLDER = Manifest(
+    "a model folder",
+    marks=("options.json", "config.json"),
+    parts=(  # files of all formats that can be written
+        "README.md", "vocabulary.txt", "alphabet.json", "weights.safetensors", "softmax.safetensors",
+        "weights.hdf5", "softmax_weights.hdf5", "elmo.th", "architecture.json", "encoder.pkl", "token_embedder.pkl",
+        "char.dic", "word.dic", "vocab.txt", "vocab.txt.gz", "model.safetensors", "tokenizer_config.json",
+        "added_tokens.json", "modeling_elmo.py",
+    ),
+)  # fmt: skip
 
 MAGIC = (
     (b"\x89HDF\r\n\x1a\n", "HDF5"),
@@ -39,32 +41,33 @@ MAGIC = (
 
 @dataclass(frozen=True)
 class Member:
-    """One file of a model: on disk, or inside a zip."""
+    """One model file, on disk or inside a zip."""
 
     name: str  # without folders
-    path: Path  # the file on disk that it is, or is inside of
+    path: Path  # the file on disk, or the zip that contains it
     open: Callable[[], BinaryIO]  # seekable
 
     @property
     def label(self) -> str:
-        """How errors call it."""
+        """Name in error messages."""
         return str(self.path) if self.path.name == self.name else f"{self.path}/{self.name}"
 
     @property
     def container(self) -> Path:
-        """The folder or zip that it is in."""
+        """Folder or zip that contains the file."""
         return self.path.parent if self.path.name == self.name else self.path
 
-    def read(self, limit: int = MAX_TEXT) -> bytes:
-        """The whole content of a small file."""
+    def read(self) -> bytes:
+        """Read a small file completely."""
+        limit = limits().text
         with self.open() as file:
             content = file.read(limit + 1)
         if len(content) > limit:
-            raise FormatError(f"{self.label}: expected at most {limit} bytes, found more")
+            raise exceeded(self.label, f"expected at most {limit:,} bytes, found more")
         return content
 
     def kind(self) -> str:
-        """What the first bytes say it is: "HDF5", "a zip", "a pickle", "text", ..."""
+        """File type by its first bytes: "HDF5", "a zip", "a pickle", "text", ..."""
         with self.open() as file:
             head = file.read(64)
         for magic, kind in MAGIC:
@@ -75,45 +78,53 @@ class Member:
         printable = all(byte >= 32 or byte in b"\t\r\n" for byte in head)
         return f"text starting with {head[:20].decode('utf-8', 'replace')!r}" if printable else "unknown binary data"
 
-    def json(self, limit: int = MAX_TEXT) -> Any:
-        """The parsed content."""
+    def json(self) -> Any:
+        """Parse the file as JSON."""
         try:
-            return json.loads(self.read(limit))
-        except (ValueError, RecursionError) as error:
-            raise FormatError(f"{self.label}: expected JSON, found {self.kind()} ({error})") from None
+            return parse_json(self.read(), self.label)
+        except FormatError:
+            if "JSON" in (kind := self.kind()) or kind.startswith("text"):
+                raise
+            raise FormatError(f"{self.label}: expected JSON, found {kind}") from None
 
 
 Members = Mapping[str, Member]  # by name
 
 
 def single(path: Path) -> Member:
-    """A file on disk."""
+    """Member for a file on disk."""
     return Member(path.name, path, lambda: path.open("rb"))
 
 
 def folder(path: Path) -> dict[str, Member]:
-    """The files of a folder on disk, by name."""
+    """Files of a folder on disk, by name."""
     return {child.name: single(child) for child in sorted(path.iterdir()) if child.is_file()}
 
 
 def read_words(member: Member) -> tuple[str, ...]:
-    """A vocabulary file in the published form: a word a line, stripped; gzip or not."""
-    content = member.read()
+    """Read a vocabulary in the published format: one word per line, stripped; optionally gzipped."""
+    content, most = member.read(), limits().text
     if content.startswith(b"\x1f\x8b"):
         try:
-            with gzip.open(io.BytesIO(content)) as file:
-                content = file.read(MAX_TEXT + 1)
-        except (OSError, EOFError, zlib.error) as error:
+            content = decompressed(io.BytesIO(content), ".gz", member.label).read(most + 1)
+        except (OSError, *DAMAGED) as error:
             raise FormatError(f"{member.label}: expected gzip, found a damaged file ({error})") from None
-        if len(content) > MAX_TEXT:
-            raise FormatError(f"{member.label}: expected at most {MAX_TEXT} bytes of words, found more")
-    # not splitlines(), which also breaks at characters that can be part of a word
+        if len(content) > most:
+            raise exceeded(member.label, f"expected at most {most:,} bytes of words, found more")
+    check_word_count(content, member.label)
+    # not splitlines(), which also splits at characters that can be part of a word
     lines = io.StringIO(decode(content, member), newline=None)
     return tuple(word for word in map(str.strip, lines) if word != "!!!MAXTERMID")
 
 
+def check_word_count(content: bytes, label: str) -> None:
+    """Raise a FormatError for too many words: as Python strings they can take thirty times the file size."""
+    if (found := content.count(b"\n") + content.count(b"\r")) > limits().words:
+        raise exceeded(label, f"expected at most {limits().words:,} words, found {found:,}")
+
+
 def decode(content: bytes, member: Member) -> str:
-    """UTF-8, with or without a byte order mark."""
+    """Decode UTF-8, with or without a byte order mark."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -124,50 +135,15 @@ def decode(content: bytes, member: Member) -> str:
 
 
 def read_card(members: Members) -> tuple[str | None, str | None]:
-    """The model card (README.md) and the licence that its front matter names."""
+    """Model card (README.md) and the license in its front matter."""
     if "README.md" not in members:
         return None, None
     card = members["README.md"].read().decode("utf-8", "replace")
-    front = re.match(r"---\r?\n(.*?)\r?\n---", card, re.DOTALL)
-    licence = re.search(r"^licen[cs]e:[ \t]*(\S.*?)[ \t\r]*$", front.group(1), re.MULTILINE) if front else None
-    return card, licence.group(1).strip("\"'") if licence else None
+    front = re.match(r"---\r?\n(.*?)\n---", card, re.DOTALL)
+    license = re.search(r"^licen[cs]e:(.*)$", front.group(1), re.MULTILINE) if front else None
+    return card, (license.group(1).strip().strip("\"'") or None) if license else None
 
 
-@contextmanager
-def new_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Path]:
-    """A temporary sibling to write into, which becomes `folder` at the end, or vanishes with any error.
-
-    With `overwrite` the old folder steps aside only when the new one is complete, and steps back if that fails.
-    """
-    target = Path(os.path.realpath(os.path.expanduser(folder)))  # of a link, what it leads to
-    if target.exists():
-        if not overwrite:
-            raise OutputError(f"{target}: exists already; choose another name, or allow to overwrite it")
-        found = {path.name for path in target.iterdir()} if target.is_dir() else {target.name}
-        if found and not (target.is_dir() and found & {*MARKS} and found <= PARTS):
-            others = ", ".join(sorted(found - PARTS)[:3]) or "no options.json or config.json"
-            raise OutputError(
-                f"{target}: expected a model folder to overwrite, and nothing else in it, found {others}; it stays as "
-                "it is"
-            )
-    mark = secrets.token_hex(4)
-    fresh, old = (target.with_name(f".{target.name}.{kind}-{mark}") for kind in ("new", "old"))
-    try:
-        fresh.mkdir(parents=True)
-        yield fresh
-        try:
-            if target.exists():
-                target.rename(old)
-            fresh.rename(target)
-        except BaseException:  # also an interrupt
-            if old.exists() and not target.exists():
-                old.rename(target)
-            raise
-    except OutputError:
-        raise
-    except OSError as error:
-        raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-        if target.exists():
-            shutil.rmtree(old, ignore_errors=True)
+def new_model_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> AbstractContextManager[Path]:
+    """Atomically created model folder; with `overwrite` it replaces an existing one."""
+    return new_folder(folder, replaces=MODEL_FOLDER if overwrite else None)

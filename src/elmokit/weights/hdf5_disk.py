@@ -1,4 +1,4 @@
-"""HDF5 files that are written whole, or whose writing fails with an ordinary error."""
+"""HDF5 output whose write errors are reported as ordinary exceptions."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from numpy.typing import NDArray
 
 
 class Hdf5Disk:
-    """The file under an HDF5 file. The HDF5 library loses data without a word, or crashes, when a write fails.
+    """File object for h5py that hides write errors from the HDF5 library, which loses data or crashes when one occurs.
 
-    So it never learns of it: the fault is remembered, and what cannot be written is kept aside until the file is shut.
+    The first error is recorded for `check`; data that cannot be written stay in memory until the file is closed.
     """
 
     def __init__(self, path: Path) -> None:
         self._file = open(path, "w+b", buffering=0)  # noqa: SIM115
         self._fault: OSError | None = None
-        self._aside: list[tuple[int, bytes]] = []  # place and bytes of what could not be written
+        self._aside: list[tuple[int, bytes]] = []  # offset and bytes of failed writes
 
     def check(self) -> None:
-        """Raise the fault, if there was one."""
+        """Raise the first write error, if any."""
         if self._fault is not None:
             raise self._fault
 
     def write(self, data: memoryview) -> int:
-        """Write all of it, or remember why not."""
+        """Write all bytes, or record the error."""
         at, done = self._file.tell(), 0
         try:
             while self._fault is None and done < len(data):
@@ -43,7 +43,7 @@ class Hdf5Disk:
         return len(data)
 
     def readinto(self, buffer: memoryview) -> int:
-        """Fill the buffer from the file, and from what was kept aside; beyond the end there are zeros."""
+        """Fill the buffer from the file and from failed writes, with zeros beyond the end."""
         at = self._file.tell()
         got = self._file.readinto(buffer) or 0
         buffer[got:] = bytes(len(buffer) - got)
@@ -54,21 +54,21 @@ class Hdf5Disk:
         return len(buffer)
 
     def read(self, size: int) -> bytes:
-        """As `readinto`; h5py wants to see both."""
+        """As `readinto`; h5py requires both."""
         buffer = bytearray(size)
         self.readinto(memoryview(buffer))
         return bytes(buffer)
 
     def seek(self, place: int, whence: int = 0) -> int:
-        """As a file."""
+        """As `io.RawIOBase`."""
         return self._file.seek(place, whence)
 
     def tell(self) -> int:
-        """As a file."""
+        """As `io.RawIOBase`."""
         return self._file.tell()
 
     def truncate(self, size: int) -> int:
-        """Set the length of the file, or remember why not."""
+        """Set the length of the file, or record the error."""
         try:
             return self._file.truncate(size)
         except OSError as error:
@@ -76,7 +76,7 @@ class Hdf5Disk:
             return size
 
     def flush(self) -> None:
-        """Nothing waits: every write goes to the system at once."""
+        """Do nothing: writes are unbuffered."""
 
     def close(self) -> None:
         """Close the file."""
@@ -85,11 +85,11 @@ class Hdf5Disk:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Signals wait till the end: an exception in the midst of an HDF5 call would be a failed write to the library."""
+    """Defer signals: an exception during an HDF5 call would look like a failed write to the library."""
     waiting: list[int] = []
     handlers: dict[signal.Signals, Any] = {}
     try:
-        if threading.current_thread() is threading.main_thread():  # no other thread is ever interrupted
+        if threading.current_thread() is threading.main_thread():  # signal handlers run in the main thread only
             for number in (signal.SIGINT, signal.SIGTERM):
                 handlers[number] = signal.signal(number, lambda number, _: waiting.append(number))
         yield
@@ -102,7 +102,7 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def new_hdf5(path: Path) -> Iterator[Callable[[str, NDArray[np.floating]], None]]:
-    """A function that adds a dataset to a new file. A full disk is an OSError, at the latest when it is closed."""
+    """Create a file; yields a function that adds a dataset. A full disk raises an OSError, at the latest on closing."""
     import h5py
 
     disk = Hdf5Disk(path)

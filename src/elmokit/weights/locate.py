@@ -1,44 +1,46 @@
-"""A name or a path to a model: what format it has is found out, never asked."""
+"""Load a model by name or path; the format is detected."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import resources
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from elmokit.errors import ElmoError, FormatError
 from elmokit.weights import files, native
 from elmokit.weights.files import Member, Members
-from elmokit.weights.model import Model
+from elmokit.weights.model import Model, Origin
 
-# The rooms of the foreign formats are imported where they are needed: our own models load without h5py.
+# Modules of foreign formats are imported lazily: native models load without h5py.
 
 PathLike = str | os.PathLike[str]
 ModelName = PathLike | Sequence[PathLike]
 
 KNOWN = (
     "a native folder (options.json, weights.safetensors), options.json with an HDF5 file, an ELMoForManyLangs folder, "
-    "a zip of one of the last two, or an AllenNLP state dict"
+    "a zip of one of the last two, a folder of transformers, or an AllenNLP state dict"
 )
 
 
 def load(model: ModelName | None = None) -> Model:
     """Load a model of any known format.
 
-    `model`: a folder, a file, the name of a packaged model, a pair (options, weights) of the published format, or that
-    pair with a file of token embeddings that replaces the characters. None is the packaged model.
+    `model`: a folder, a file, the name of a packaged or installed model, a pair (options, weights) of the published
+    format, or that pair with a file of token embeddings that replaces the character CNN. None is the packaged model.
     """
     if model is None:
-        return native.load(_packaged())
+        return replace(native.load(_packaged()), origin=Origin(None))
     if not isinstance(model, (str, os.PathLike)):
-        return _load_pair([_existing(part) for part in model])
-    if isinstance(model, str) and (folder := _packaged_models().get(model)) is not None and not Path(model).exists():
-        return native.load(folder)
+        paths = [_existing(part) for part in model]
+        return replace(_load_pair(paths), origin=Origin(tuple(os.path.abspath(path) for path in paths)))
+    if isinstance(model, str) and (folder := _named(model)) is not None:
+        return replace(native.load(folder), origin=Origin(model))
     path = _existing(model)
-    if path.is_dir():
-        return _load_members(files.folder(path), path)
-    return _load_file(path)
+    found = _load_members(files.folder(path), path) if path.is_dir() else _load_file(path)
+    return replace(found, origin=Origin(os.path.abspath(path)))
 
 
 def _load_file(path: Path) -> Model:
@@ -59,13 +61,15 @@ def _load_file(path: Path) -> Model:
 
 
 def _load_members(members: Members, place: Path) -> Model:
-    """The model that a folder or a zip holds."""
+    """Load the model in a folder or zip."""
     if native.WEIGHTS in members:
         if place.is_dir():
             return native.load(place)
         raise FormatError(f"{place}: expected a folder for a native model, found a zip; unpack it first")
-    from elmokit.weights import allennlp, bilm_hdf5, efml
+    from elmokit.weights import allennlp, bilm_hdf5, efml, transformers_folder
 
+    if place.is_dir() and transformers_folder.is_transformers(members):
+        return transformers_folder.load(place)
     if all(name in members for name in efml.REQUIRED):
         return efml.load(members)
     if hdf5 := [member for name, member in members.items() if name.lower().endswith(bilm_hdf5.SUFFIXES)]:
@@ -103,7 +107,7 @@ def _load_hdf5(weights: Member, members: Members) -> Model:
 
 
 def _only_weights(candidates: list[Member], place: Path) -> Member:
-    """The weights among several HDF5 files."""
+    """The weights file among several HDF5 files."""
     from elmokit.weights import bilm_hdf5
 
     if len(candidates) == 1:
@@ -126,10 +130,10 @@ def _only_weights(candidates: list[Member], place: Path) -> Member:
 
 
 def _options(members: Members) -> list[Member]:
-    """The JSON files that describe a biLM: those called options if there are any, else whatever their names."""
+    """JSON files that describe a biLM: those named *options.json if there are any, else all."""
     jsons = [member for name, member in members.items() if name.lower().endswith(".json")]
     named = [member for member in jsons if member.name.lower().endswith("options.json")]
-    # a damaged file of the right name is better reported than passed over
+    # report a damaged file of the right name rather than skip it
     return _describing_a_bilm(named) or _describing_a_bilm(jsons) or named
 
 
@@ -137,8 +141,8 @@ def _describing_a_bilm(candidates: list[Member]) -> list[Member]:
     found = []
     for member in candidates:
         try:
-            content = member.json(limit=1024**2) if member.kind() == "JSON" else None
-        except (ElmoError, OSError):  # damaged, far too large, or not for us to read: not what is looked for
+            content = member.json() if member.kind() == "JSON" else None
+        except (ElmoError, OSError):  # damaged, too large, or no permission: not a candidate
             continue
         found += [member] if isinstance(content, dict) and "lstm" in content else []
     return found
@@ -152,19 +156,34 @@ def _only_options(members: Members) -> Member | None:
 def _existing(model: PathLike) -> Path:
     if isinstance(model, str) and "://" in model:
         raise FormatError(f"{model}: expected a path on this machine, found a web address; download it first")
-    path = Path(os.path.expanduser(model))  # that of pathlib fails where there is no such user
+    path = Path(os.path.expanduser(model))  # Path.expanduser raises an error for unknown users
     if not path.exists():
-        packaged = ", ".join(_packaged_models()) or "none"
-        raise FormatError(f"{path}: expected a model file or folder, found nothing there; packaged models: {packaged}")
+        names = ", ".join([*_packaged_models(), *_installed_models()]) or "none"
+        raise FormatError(f"{path}: expected a model file or folder, found nothing there; installed models: {names}")
     return path
 
 
 def _packaged_models() -> dict[str, Path]:
-    """The models that come with the package, by name."""
+    """Models included in the package, by name."""
     root = Path(str(resources.files("elmokit"))) / "models"
     if not root.is_dir():
         return {}
     return {child.name: child for child in sorted(root.iterdir()) if (child / native.WEIGHTS).is_file()}
+
+
+def _named(name: str) -> Path | None:
+    """Folder of a packaged or installed model; None for a path."""
+    if Path(name).exists():
+        return None
+    if (folder := _packaged_models().get(name)) is not None:
+        return folder
+    point = _installed_models().get(name)
+    return None if point is None else Path(str(resources.files(point.module)))
+
+
+def _installed_models() -> dict[str, EntryPoint]:
+    """Models of other installed packages: entry points of the group `elmokit.models`, whose module is the folder."""
+    return {point.name: point for point in entry_points(group="elmokit.models")}
 
 
 def _packaged() -> Path:

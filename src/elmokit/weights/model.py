@@ -1,4 +1,4 @@
-"""A loaded model: the network, its words, and where it came from."""
+"""Loaded model: network, vocabulary and origin."""
 
 from __future__ import annotations
 
@@ -14,56 +14,69 @@ import torch
 from torch import Tensor
 
 from elmokit.config import ModelConfig
-from elmokit.errors import ConfigError, FormatError
+from elmokit.errors import ConfigError, FormatError, first_line
 from elmokit.nn.bilm import BiLM
+from elmokit.nn.cpu.optimize import optimize_
 from elmokit.nn.softmax import Head
 
 
 @dataclass(frozen=True)
 class MixWeights:
-    """One scalar mix that a file held: ELMo = gamma * sum_j softmax(weights)_j h_j."""
+    """Scalar mix stored in a file: ELMo = gamma * sum_j softmax(weights)_j h_j."""
 
     weights: tuple[float, ...]  # L + 1 numbers, before the softmax
     gamma: float
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Argument of `load`, with absolute paths, to load the same model again."""
+
+    name: str | tuple[str, ...] | None  # absolute paths, or the name of a packaged model; None is the default one
+
+    def __str__(self) -> str:
+        names = (self.name,) if isinstance(self.name, str) else self.name or ("the packaged model",)
+        return ", ".join(names)
+
+
 @dataclass
 class Model:
-    """A biLM with everything that its files say about it."""
+    """A biLM with its vocabulary, softmax and metadata."""
 
     config: ModelConfig
     bilm: BiLM
-    format: str = "memory"  # where it came from: "native", "bilm hdf5", "ELMoForManyLangs", "AllenNLP state dict"
+    format: str = "memory"  # source format: "native", "bilm hdf5", "ELMoForManyLangs", "AllenNLP state dict"
     vocabulary: tuple[str, ...] | None = None  # words in id order; "" where an id has no word
-    alphabet: dict[str, int] | None = None  # character (or mark) to id, where characters are code points
-    licence: str | None = None  # as the model card names it
+    alphabet: dict[str, int] | None = None  # character or special token to id, for code-point models
+    license: str | None = None  # from the model card
     card: str | None = None  # the model card, Markdown
     mixes: tuple[MixWeights, ...] = ()  # scalar mixes that came with the weights
-    files: tuple[Path, ...] = ()  # files that were read, or will be for the softmax
-    read_softmax: Callable[[], Head] | None = None  # reads the softmax file; None is none
+    files: tuple[Path, ...] = ()  # files read, or to be read for the softmax
+    read_softmax: Callable[[], Head] | None = None  # reads the softmax file; None without softmax
+    origin: Origin | None = None  # None for a model created in memory
 
     @property
     def has_softmax(self) -> bool:
-        """Whether the model can give words probabilities."""
+        """Whether the model has an output layer."""
         return self.read_softmax is not None
 
     def softmax(self) -> Head:
-        """The output layer over the vocabulary, read now. A ConfigError where the model has none."""
+        """Read the output layer over the vocabulary; raises a ConfigError if the model has none."""
         if self.read_softmax is None:
             raise ConfigError(
-                f"{self.format} model: expected a softmax, to give words probabilities, found none; fit one with "
+                f"{self.format} model: expected a softmax for word probabilities, found none; fit one with "
                 "elmo finetune"
             )
         head = self.read_softmax()
         if self.vocabulary is not None and len(self.vocabulary) != head.n_words:
             raise FormatError(
-                f"softmax: expected {len(self.vocabulary)} rows, as the vocabulary has words, found {head.n_words}"
+                f"softmax: expected {len(self.vocabulary)} rows, one per word of the vocabulary, found {head.n_words}"
             )
-        return head
+        return optimize_(head)
 
     @property
     def parameter_count(self) -> int:
-        """Trainable numbers of the network; the zero row that stands for padding is none."""
+        """Number of trainable parameters, without the zero row for padding."""
         with torch.device("meta"):
             count = sum(parameter.numel() for parameter in BiLM(config=self.config).parameters())
         chars = self.config.char_cnn
@@ -71,23 +84,23 @@ class Model:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of all that decides a word's vectors, but for the state policy: shape, weights, and what gives ids.
+        """SHA-256 of configuration, weights, vocabulary of the word table and alphabet, without the state policy.
 
-        The same network has the same fingerprint in whichever format it came. Computed at first use and then kept, from
-        float32 weights: ask for it before turning them into 8 bits or training on.
+        Independent of the file format. Computed from float32 weights at first use and cached: access it before
+        quantization or further training.
         """
         options = self.config.to_options()
         shape = {"lstm": options["lstm"], "char_cnn": options.get("char_cnn"), "n_words": self.config.n_words}
         words = self.vocabulary if self.config.n_words else None
         digest = hashlib.sha256(json.dumps([shape, words, self.alphabet], sort_keys=True).encode())
-        for name, tensor in sorted(self.bilm.unpacked_state_dict().items()):
+        for name, tensor in sorted(self.bilm.state_dict().items()):
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().numpy().data)
         return digest.hexdigest()
 
 
 def read_config(options: Any, label: str, *, n_words: int = 0) -> ModelConfig:
-    """The shape of a model by its options; `label` says in errors which file they are from."""
+    """Configuration from options; `label` names the file in errors."""
     try:
         return ModelConfig.from_options(options, n_words=n_words)
     except ConfigError as error:
@@ -95,17 +108,17 @@ def read_config(options: Any, label: str, *, n_words: int = 0) -> ModelConfig:
 
 
 def assemble(config: ModelConfig, tensors: Mapping[str, Tensor], label: str) -> BiLM:
-    """The network around tensors that were already read: nothing is initialised, nothing copied.
+    """Build the network from tensors, without initialization or copies.
 
-    `tensors`: float32, under the names of `BiLM.state_dict()`. `label` says in errors which file they are from.
+    `tensors`: float32, with the names of `BiLM.state_dict()`. `label` names the file in errors.
     """
     depth = max(config.lstm.n_layers, config.char_cnn.n_highway if config.char_cnn else 0)
-    if depth > len(tensors):  # also stops absurd options before they build a network
+    if depth > len(tensors):  # reject absurd options before building a network
         raise FormatError(f"{label}: expected weights of {depth} layers, found {len(tensors)} tensors")
     try:
         with torch.device("meta"):
             bilm = BiLM(config=config)
-    except RuntimeError as error:  # sizes past what a tensor can have
+    except RuntimeError as error:  # sizes beyond the limits of tensors
         raise FormatError(f"{label}: expected sizes that fit into memory, found {first_line(error)}") from None
     wanted = bilm.state_dict()
     for name, expected in wanted.items():
@@ -114,33 +127,15 @@ def assemble(config: ModelConfig, tensors: Mapping[str, Tensor], label: str) -> 
         if tensors[name].shape != expected.shape:
             raise FormatError(mismatch(label, name, tuple(expected.shape), tuple(tensors[name].shape)))
     for name in sorted(tensors.keys() - wanted.keys()):
-        if name.startswith(("token_encoder.", "forward_layers.", "backward_layers.")):  # a layer would go unread
+        if name.startswith(("token_encoder.", "forward_layers.", "backward_layers.")):  # a layer would be ignored
             raise FormatError(
                 f"{label}: expected no {name} with these options, found {tuple(tensors[name].shape)}; do they belong "
                 "together?"
             )
     bilm.load_state_dict({name: tensors[name] for name in wanted}, assign=True)
-    return bilm.eval()
-
-
-def require_finite(tensor: Tensor, name: str, label: str) -> None:
-    """Refuse NaN and infinity, and say where. One sum decides, so that no temporary of the tensor's size is made."""
-    if torch.isfinite(tensor.sum()):
-        return
-    rows = tensor.reshape(-1, tensor.shape[-1] if tensor.dim() else 1)
-    for i, row in enumerate(rows):  # finite numbers may still have an infinite sum
-        bad = torch.isfinite(row).logical_not().nonzero()
-        if len(bad):
-            value = row[bad[0, 0]].item()
-            raise FormatError(f"{label}: expected finite numbers in {name}, found {value} in row {i}")
+    return optimize_(bilm.eval())
 
 
 def mismatch(label: str, name: str, expected: tuple[int, ...], actual: tuple[int, ...]) -> str:
-    """The message for a tensor of another shape than the options say."""
+    """Message for a tensor whose shape differs from the options."""
     return f"{label}: expected {name} of shape {expected}, found {actual}; these options belong to other weights"
-
-
-def first_line(error: BaseException) -> str:
-    """What an error of a library says, cut to one line."""
-    text = str(error).strip()
-    return text.splitlines()[0][:200] if text else type(error).__name__

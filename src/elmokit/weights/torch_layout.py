@@ -1,4 +1,4 @@
-"""The PyTorch layout that AllenNLP and ELMoForManyLangs share; only the names differ, and how words enter."""
+"""PyTorch weight layout shared by AllenNLP and ELMoForManyLangs; only names and word inputs differ."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ import torch
 from torch import Tensor
 
 from elmokit.config import N_BYTE_IDS, Activation, Alphabet, CharCnnConfig, LstmConfig, ModelConfig
-from elmokit.errors import FormatError, OutputError
+from elmokit.disk.tensor_file import require_finite
+from elmokit.errors import FormatError, OutputError, first_line
 from elmokit.weights import table as layouts
 from elmokit.weights.files import Member
-from elmokit.weights.model import first_line, mismatch, require_finite
-from elmokit.weights.table import Entry, Layout, Shape
+from elmokit.weights.model import mismatch
+from elmokit.weights.pickle_guard import check_pickle
+from elmokit.weights.table import ArrayLayout, Entry, Shape
 
 
 @dataclass(frozen=True)
 class Names:
-    """What a format calls the parts; `{}` stands for an index, in `lstm` for the direction and the layer."""
+    """Tensor names of a format; `{}` is an index, in `lstm` direction and layer."""
 
-    words: str | None  # the word table; a model may still have none
+    words: str | None  # word table, which a model may lack
     characters: str
-    character_layout: Layout
+    character_layout: ArrayLayout
     convolution: str
     highway: str
     projection: str
@@ -35,7 +37,7 @@ class Names:
 
 
 def table(config: ModelConfig, names: Names) -> Iterator[Entry]:
-    """Every tensor of the state dict, with the parameters it holds."""
+    """Tensors of the state dict and their parameters."""
     d, c = config.lstm.projection_dim, config.lstm.dim
     if config.n_words and names.words is not None:
         yield Entry(names.words, (config.n_words, config.word_dim), ("token_encoder.word_embedding",), layouts.AS_IS)
@@ -72,10 +74,17 @@ def table(config: ModelConfig, names: Names) -> Iterator[Entry]:
 
 
 def infer_config(
-    tensors: dict[str, Tensor], names: Names, label: str, *, alphabet: Alphabet, activation: Activation = "relu",
-    max_characters: int = 50, cell_clip: float | None = 3.0, proj_clip: float | None = 3.0,
-) -> ModelConfig:  # fmt: skip
-    """The shape of a model, from its tensors and from what tensors cannot tell."""
+    tensors: dict[str, Tensor],
+    names: Names,
+    label: str,
+    *,
+    alphabet: Alphabet,
+    activation: Activation = "relu",
+    max_characters: int = 50,
+    cell_clip: float | None = 3.0,
+    proj_clip: float | None = 3.0,
+) -> ModelConfig:
+    """Infer the configuration from tensor shapes, with given settings for the rest."""
 
     def shape(name: str, n_dims: int) -> Shape:
         if name not in tensors:
@@ -97,20 +106,30 @@ def infer_config(
     projection_dim, cells = shape(names.lstm.format("forward", 0) + ".state_projection.weight", 2)
     return ModelConfig(
         lstm=LstmConfig(
-            dim=cells, projection_dim=projection_dim, cell_clip=cell_clip, proj_clip=proj_clip, skip_connections=True,
+            dim=cells,
+            projection_dim=projection_dim,
+            cell_clip=cell_clip,
+            proj_clip=proj_clip,
+            skip_connections=True,
             n_layers=count(names.lstm.format("forward", "{}") + ".input_linearity.weight") or 1,
         ),
         char_cnn=CharCnnConfig(
-            embedding_dim=embedding_dim, filters=tuple(filters), n_highway=count(f"{names.highway}.weight"),
-            activation=activation, max_characters=max_characters, alphabet=alphabet,
+            embedding_dim=embedding_dim,
+            filters=tuple(filters),
+            n_highway=count(f"{names.highway}.weight"),
+            activation=activation,
+            max_characters=max_characters,
+            alphabet=alphabet,
             n_characters=N_BYTE_IDS if alphabet == "bytes" else n_characters,
         ),
-        n_words=n_words, word_dim=word_dim, state="warm",
-    )  # fmt: skip
+        n_words=n_words,
+        word_dim=word_dim,
+        state="warm",
+    )
 
 
 def convert(tensors: dict[str, Tensor], config: ModelConfig, names: Names, label: str) -> dict[str, Tensor]:
-    """Our parameters. `tensors` is emptied on the way, so that the model is never held twice."""
+    """Convert to our parameters. Consumes `tensors`, so that the model is never in memory twice."""
 
     def fetch(name: str, shape: Shape) -> Tensor:
         if name not in tensors:
@@ -126,7 +145,7 @@ def convert(tensors: dict[str, Tensor], config: ModelConfig, names: Names, label
     parts = (names.convolution, names.highway, f"{names.projection}.", names.lstm)
     prefixes = tuple(part.split("{")[0] for part in parts)
     if unused := [name for name in tensors if name.startswith(prefixes)]:
-        # a square projection is one of these: neither the published network nor ours has it
+        # for example a square projection, which neither the published network nor ours has
         raise FormatError(
             f"{label}: expected no {unused[0]} in a model of this shape, found {tuple(tensors[unused[0]].shape)}"
         )
@@ -134,16 +153,19 @@ def convert(tensors: dict[str, Tensor], config: ModelConfig, names: Names, label
 
 
 def read_state_dict(member: Member) -> dict[str, Tensor]:
-    """The floating-point tensors of a pickled state dict. Code in the pickle is refused, not run."""
+    """Floating-point tensors of a pickled state dict. Pickles that contain code are rejected."""
     with member.open() as file:
         _require_plain(file, member.label)
         try:
+            check_pickle(file, member.label)
             content = torch.load(file, map_location="cpu", weights_only=True)
+        except FormatError:
+            raise
         except pickle.UnpicklingError as error:
             raise FormatError(
                 f"{member.label}: expected a pickle of tensors and nothing else; {_reason(error)}"
             ) from None
-        except Exception as error:  # a damaged pickle can fail in any way
+        except Exception as error:  # a damaged pickle can raise any error
             kind = member.kind().removeprefix("a ")
             raise FormatError(
                 f"{member.label}: expected a PyTorch state dict, found a damaged {kind} ({first_line(error)})"
@@ -155,9 +177,7 @@ def read_state_dict(member: Member) -> dict[str, Tensor]:
         if not (isinstance(name, str) and isinstance(tensor, Tensor) and tensor.is_floating_point()):
             continue
         if tensor.layout != torch.strided or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-            raise FormatError(
-                f"{member.label}: expected an ordinary tensor under {name}, found a sparse or expanded one"
-            )
+            raise FormatError(f"{member.label}: expected a dense tensor {name}, found a sparse or expanded one")
         tensors[name] = tensor
     if not tensors:
         raise FormatError(f"{member.label}: expected a state dict with tensors, found none")
@@ -165,19 +185,19 @@ def read_state_dict(member: Member) -> dict[str, Tensor]:
 
 
 def write_state_dict(tensors: dict[str, Tensor], path: Path) -> None:
-    """What `read_state_dict` reads."""
+    """Write a state dict for `read_state_dict`."""
     try:
         torch.save(tensors, path)
-    except RuntimeError as error:  # what torch makes of a failed write
+    except RuntimeError as error:  # raised by torch for a failed write
         raise OutputError(f"{path.name}: cannot be written; is the disk full? ({first_line(error)})") from None
 
 
 def _require_plain(file: BinaryIO, label: str) -> None:
-    """Refuse a zip with packed members: torch.save packs nothing, and torch.load would unpack a bomb into memory."""
+    """Reject a zip with compressed members: torch.save compresses nothing, and torch.load has no size limit."""
     try:
         with zipfile.ZipFile(file) as archive:
             packed = any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist())
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):  # older, or for torch to refuse
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):  # legacy format, or damaged
         packed = False
     if packed:
         raise FormatError(f"{label}: expected a file as torch.save writes it, found a compressed one; save it again")
@@ -185,7 +205,7 @@ def _require_plain(file: BinaryIO, label: str) -> None:
 
 
 def _reason(error: pickle.UnpicklingError) -> str:
-    """What the safe unpickler stumbled over, out of a message of many lines."""
+    """Reason for rejection, from the multi-line message of the safe unpickler."""
     for line in str(error).splitlines():
         if "Unsupported" in line or "GLOBAL" in line or "not an allowed" in line:
             return "it was refused: " + line.split("WeightsUnpickler error:")[-1].strip()[:160]

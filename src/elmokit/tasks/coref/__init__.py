@@ -1,1 +1,1 @@
-"""End-to-end coreference by ranking spans (Lee et al. 2017)."""
+"""End-to-end coreference resolution by span ranking (Lee et al. 2017)."""

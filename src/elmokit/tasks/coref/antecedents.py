@@ -1,4 +1,4 @@
-"""Which earlier span does a span refer back to? Scores of antecedents, and how wrong they are."""
+"""Antecedent scoring and its loss."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)  # how many spans back a bucket begins
-N_SPEAKER_CASES = 3  # unknown, same, another
-BLOCK = 512  # spans whose antecedents are looked for at a time: memory does not grow with the square of the document
+DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)  # lower bounds of the distance buckets, in spans
+N_SPEAKER_CASES = 3  # unknown, same, different
+BLOCK = 512  # spans per block, so that memory is not quadratic in the document length
 
 
 @dataclass(frozen=True)
 class Antecedents:
-    """Up to K candidates for each of M spans, and their scores. Column 0 stands for "none", at a score of 0."""
+    """Up to K candidates for each of M spans, and their scores. Column 0 is "no antecedent", with a score of 0."""
 
-    index: Tensor  # (M, K) numbers of the earlier spans, any number where there are fewer
+    index: Tensor  # (M, K) indices of earlier spans; arbitrary where there are fewer
     scores: Tensor  # (M, 1 + K), -inf where there are fewer
 
 
 class AntecedentScorer(nn.Module):
-    """Two passes over pairs of spans: a cheap one over all, a thorough one over the K that look best.
+    """Coarse-to-fine antecedent scoring: a cheap bilinear pass over all pairs, a full pass over the K best.
 
         score(i, j) = m_i + m_j + (Q g_i)(R g_j) + v relu(V relu(W [g_i; g_j; P g_i * P g_j; distance; speaker; genre]))
 
-    The thorough term is that of Lee et al. (2017), but for the projection P before the product, which makes the cost
-    independent of how wide the spans' vectors are; the cheap one that of Lee et al. (2018), at low rank.
+    The full term follows Lee et al. (2017), except for the projection P before the product, which makes the cost
+    independent of the span dimension; the cheap term follows Lee et al. (2018), at low rank.
     """
 
     def __init__(
@@ -46,9 +46,13 @@ class AntecedentScorer(nn.Module):
         self.speakers = nn.Embedding(N_SPEAKER_CASES, n_feature)
         self.genres = nn.Embedding(1 + n_genres, n_feature, padding_idx=0)  # 0: unknown
         self.rest = nn.Sequential(
-            nn.ReLU(), nn.Dropout(dropout), nn.Linear(n_hidden, n_hidden), nn.ReLU(), nn.Dropout(dropout),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(n_hidden, n_hidden),
+            nn.ReLU(),
+            nn.Dropout(dropout),
             nn.Linear(n_hidden, 1),
-        )  # fmt: skip
+        )
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("boundaries", torch.tensor(DISTANCES[1:]), persistent=False)
         self.boundaries: Tensor
@@ -80,7 +84,7 @@ class AntecedentScorer(nn.Module):
         return Antecedents(index, torch.cat(scores))
 
     def _features(self, genre: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What each distance (D, H), each case of speakers (3, H) and the genre (H,) add to the hidden layer."""
+        """Contributions to the hidden layer of each distance (D, H), speaker relation (3, H) and the genre (H,)."""
         weights = self.of_features.weight.chunk(3)
         tables = (self.distances.weight, self.speakers.weight, self.genres(genre))
         by_distance, by_speaker, by_genre = (
@@ -90,7 +94,7 @@ class AntecedentScorer(nn.Module):
 
     @torch.no_grad()
     def _nearest(self, query: Tensor, key: Tensor, mention_scores: Tensor) -> Tensor:
-        """The K best (M, K) by the cheap score of the spans before each; itself or later ones where there are fewer."""
+        """The K best preceding spans (M, K) by the cheap score, filled up with later spans where there are fewer."""
         n_spans = len(query)
         position = torch.arange(n_spans, device=query.device)
         n_best = min(self.max_antecedents, n_spans - 1)
@@ -104,9 +108,9 @@ class AntecedentScorer(nn.Module):
 
 
 def antecedent_loss(antecedents: Antecedents, clusters: Tensor) -> Tensor:
-    """Mean over spans of -log of the probability that is on right antecedents, or on "none" where there are none.
+    """Mean negative marginal log-likelihood of the gold antecedents, or of "no antecedent" if there are none.
 
-    clusters: (M,) the gold cluster of each span, -1 for spans that are no gold mention.
+    clusters: (M,) gold cluster of each span, -1 for spans that are not gold mentions.
     """
     scores = antecedents.scores
     right = (clusters[antecedents.index] == clusters.unsqueeze(1)) & (clusters >= 0).unsqueeze(1)

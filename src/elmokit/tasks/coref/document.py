@@ -1,4 +1,4 @@
-"""Documents with coreference clusters, and the CoNLL-2012 columns that they are published in."""
+"""Documents with coreference clusters, and a reader of CoNLL-2012 columns."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from elmokit.errors import InputError
-from elmokit.tasks.columns import fault
+from elmokit.text.columns import fault
 from elmokit.text.lines import LineReader
 
-Span = tuple[int, int]  # first and last token, counted from 0 through the whole document
+MentionSpan = tuple[int, int]  # first and last token, counted from 0 through the whole document
 
 NO_SPEAKER = "-"
 _BEGIN = re.compile(r"#begin document \((?P<name>.*)\); part (?P<part>\d+)\s*\Z")
@@ -23,14 +23,14 @@ _NOTHING = ("", "-", "_", "*")
 
 @dataclass(frozen=True)
 class Document:
-    """A text as sentences of tokens, with its clusters where they are known."""
+    """A tokenized document, with its clusters if known."""
 
     sentences: list[list[str]]
-    speakers: list[str] = field(default_factory=list)  # one a sentence, or none
-    clusters: list[list[Span]] = field(default_factory=list)  # in order of appearance, and so are the mentions
+    speakers: list[str] = field(default_factory=list)  # one per sentence, or empty
+    clusters: list[list[MentionSpan]] = field(default_factory=list)  # in order of appearance, and so are the mentions
     name: str = ""
-    text: str | None = None  # raw text, where the tokens are from there
-    offsets: list[tuple[int, int]] | None = None  # of all tokens in it
+    text: str | None = None  # the raw text that was tokenized, if any
+    offsets: list[tuple[int, int]] | None = None  # character offsets of the tokens in `text`
 
     def __post_init__(self) -> None:
         if not any(self.sentences):
@@ -48,7 +48,7 @@ class Document:
 
     @property
     def genre(self) -> str:
-        """What the name says: `bn` of `bn/abc/00/abc_0001`, `vlog` of `GUM_vlog_london`, else nothing."""
+        """Genre in the document name: `bn` for `bn/abc/00/abc_0001`, `vlog` for `GUM_vlog_london`, otherwise empty."""
         if "/" in self.name:
             return self.name.split("/")[0]
         parts = self.name.split("_")
@@ -56,12 +56,12 @@ class Document:
 
 
 def read_documents(path: str | Path) -> list[Document]:
-    """The documents of a file in CoNLL-2012 columns, plain or compressed.
+    """Read the documents of a file in CoNLL-2012 columns, plain or compressed.
 
-    A line holds document, part, number, word, ..., speaker (tenth), ..., coreference (last): `(3` opens a mention of
-    cluster 3, `3)` closes the one opened last, `(3)` is one of a single word, `|` stands between several, and `-`, `_`
-    or nothing is none. Columns are separated by tabs or, in lines without any, by spaces. Every part of a document
-    is a document of its own.
+    A line has document, part, number, word, ..., speaker (tenth), ..., coreference (last): `(3` opens a mention of
+    cluster 3, `3)` closes the last one opened, `(3)` is a single-word mention, `|` separates several, and `-`, `_` or
+    an empty cell means none. Columns are separated by tabs or, in lines without tabs, by spaces. Every part of a
+    document is a separate document.
     """
     with LineReader(path) as reader:
         documents = list(_documents(reader))
@@ -95,19 +95,19 @@ def _documents(reader: LineReader) -> Iterator[Document]:
 
 
 class _Draft:
-    """A document as far as it was read."""
+    """A partially read document."""
 
     def __init__(self, reader: LineReader, name: str) -> None:
-        self.reader = reader  # tells which line is being read
+        self.reader = reader  # for the current line number
         self.name = name
         self.sentences: list[list[str]] = [[]]
         self.speakers: list[str] = []
         self.n_tokens = 0
-        self.mentions: dict[str, list[Span]] = {}
+        self.mentions: dict[str, list[MentionSpan]] = {}
         self.open: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  # first token, and its line
 
     def add(self, columns: list[str]) -> None:
-        """Take one word."""
+        """Add one word."""
         if len(columns) < _N_COLUMNS:
             raise self._fault(f"{_N_COLUMNS} columns or more, the last of them for coreference", str(len(columns)))
         word, speaker, cell = (columns[k].strip() for k in (_WORD, _SPEAKER, -1))
@@ -121,12 +121,12 @@ class _Draft:
         self.n_tokens += 1
 
     def end_sentence(self) -> None:
-        """The next word, if any, begins another sentence."""
+        """End the current sentence."""
         if self.sentences[-1]:
             self.sentences.append([])
 
     def finish(self) -> Document:
-        """The document, all of whose brackets must be closed."""
+        """Return the document; all brackets must be closed."""
         for cluster, opened in self.open.items():
             if opened:
                 raise fault(
@@ -143,7 +143,7 @@ class _Draft:
             raise self._fault("brackets such as (3, 3) or (3)|(7 in the last column", repr(cell[:60]))
         cluster = match["cluster"]
         if match["open"]:
-            self.mentions.setdefault(cluster, [])  # clusters stand in the order in which they are opened
+            self.mentions.setdefault(cluster, [])  # clusters are kept in order of opening
             self.open[cluster].append((self.n_tokens, self.reader.line_number))
         if match["close"]:
             if not self.open[cluster]:

@@ -1,4 +1,4 @@
-"""The span-ranking network: a document's sentences in, its clusters out."""
+"""Span-ranking coreference network."""
 
 from __future__ import annotations
 
@@ -9,51 +9,50 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.tasks.coref.antecedents import Antecedents, AntecedentScorer, antecedent_loss
-from elmokit.tasks.coref.document import NO_SPEAKER, Document, Span
-from elmokit.tasks.coref.settings import CorefSettings
+from elmokit.tasks.coref.coref_settings import CorefSettings
+from elmokit.tasks.coref.document import NO_SPEAKER, Document, MentionSpan
 from elmokit.tasks.coref.spans import SpanScorer, best_spans, mention_loss
-from elmokit.tasks.encoder import BiLstm
-from elmokit.tasks.inputs import SentenceIds, TextBatch, TextInputs
-from elmokit.tasks.task import TaskBatch, TaskNetwork
+from elmokit.tasks.shared.encoder import BiLstm
+from elmokit.tasks.shared.inputs import SentenceIds, TextBatch, TextInputs
+from elmokit.tasks.shared.task_base import TaskBatch, TaskNetwork
 
 
 @dataclass(frozen=True)
 class Mention:
-    """A span of a predicted cluster."""
+    """A mention in a predicted cluster."""
 
-    span: Span
-    antecedent: Span | None  # the earlier mention that it was linked to, none for the first of a cluster
+    span: MentionSpan
+    antecedent: MentionSpan | None  # the earlier mention it is linked to; None for the first of a cluster
     score: float | None  # the probability of that link
 
 
 @dataclass(frozen=True)
 class CorefPrediction:
-    """The clusters of a document, in order of appearance, and so are the mentions of each."""
+    """Predicted clusters; clusters and their mentions in order of appearance."""
 
     clusters: list[list[Mention]]
 
     @property
-    def spans(self) -> list[list[Span]]:
+    def spans(self) -> list[list[MentionSpan]]:
         """The clusters as spans."""
         return [[mention.span for mention in cluster] for cluster in self.clusters]
 
 
 @dataclass(frozen=True)
 class _Ranked:
-    """What the network says of a document: M spans in order of the text, and their antecedents."""
+    """Network output for a document: M spans in text order, and their antecedents."""
 
-    scores: Tensor  # (N, W) of all candidates as mentions
+    scores: Tensor  # (N, W) mention scores of all candidates
     starts: Tensor  # (M,)
     ends: Tensor  # (M,)
     antecedents: Antecedents
 
 
 class CorefNetwork(TaskNetwork):
-    """End-to-end coreference by ranking spans (Lee et al. 2017): a biLSTM over sentences, then mentions, then links.
+    """End-to-end span-ranking coreference (Lee et al. 2017): biLSTM per sentence, mention scores, antecedent scores.
 
-    Memory grows with the length of a document, not with its square: of N tokens, `span_ratio` N spans are kept, and
-    `max_antecedents` antecedents of each. Training sees `train_tokens` tokens of a document at a time, drawn anew in
-    every epoch.
+    Memory is linear in the document length: of N tokens, `span_ratio` N spans are kept, with `max_antecedents`
+    antecedents each. A training step uses a random excerpt of `train_tokens` tokens.
     """
 
     def __init__(self, inputs: TextInputs, settings: CorefSettings, genres: Sequence[str]) -> None:
@@ -65,17 +64,24 @@ class CorefNetwork(TaskNetwork):
         self.dropout = nn.Dropout(settings.dropout)
         self.lexical_dropout = nn.Dropout(settings.lexical_dropout)
         self.spans = SpanScorer(
-            n_context=2 * settings.lstm_dim + inputs.elmo_output_dim, n_words=inputs.input_dim,
-            n_hidden=settings.hidden_dim, n_feature=settings.feature_dim, max_width=settings.max_width,
+            n_context=2 * settings.lstm_dim + inputs.elmo_output_dim,
+            n_words=inputs.input_dim,
+            n_hidden=settings.hidden_dim,
+            n_feature=settings.feature_dim,
+            max_width=settings.max_width,
             dropout=settings.dropout,
-        )  # fmt: skip
+        )
         self.antecedents = AntecedentScorer(
-            span_dim=self.spans.span_dim, n_hidden=settings.hidden_dim, n_feature=settings.feature_dim,
-            n_genres=len(genres), max_antecedents=settings.max_antecedents, dropout=settings.dropout,
-        )  # fmt: skip
+            span_dim=self.spans.span_dim,
+            n_hidden=settings.hidden_dim,
+            n_feature=settings.feature_dim,
+            n_genres=len(genres),
+            max_antecedents=settings.max_antecedents,
+            dropout=settings.dropout,
+        )
 
     def loss(self, batch: TaskBatch[Document]) -> Tensor:
-        """That of the antecedents, and `mention_weight` times that of the mentions; both a kept span, ()."""
+        """Antecedent loss plus `mention_weight` times the mention loss, both per kept span, ()."""
         document, text = _only(batch)
         sentences = _part(text.lengths.tolist(), self.settings.train_tokens) if self.training else slice(None)
         ranked = self._rank(document, _rows(text, sentences), sentences)
@@ -85,7 +91,7 @@ class CorefNetwork(TaskNetwork):
         return antecedents + self.settings.mention_weight * mentions
 
     def predict(self, batch: TaskBatch[Document]) -> list[CorefPrediction]:
-        """The clusters of the document."""
+        """Predict the clusters of the document."""
         document, text = _only(batch)
         ranked = self._rank(document, text, slice(None))
         spans = list(zip(ranked.starts.tolist(), ranked.ends.tolist(), strict=True))
@@ -97,7 +103,7 @@ class CorefNetwork(TaskNetwork):
         return [CorefPrediction(link(spans, chosen, best.values.tolist()))]
 
     def _rank(self, document: Document, text: TextBatch, sentences: slice) -> _Ranked:
-        """Rank the spans of some of a document's sentences, whose tokens are in `text`."""
+        """Rank the spans of some sentences of a document, whose tokens are in `text`."""
         padded = self.lexical_dropout(self.inputs(text))  # (S, T, E)
         encoded = self.encoder(padded, text.mask)
         context = self.dropout(self.inputs.output(text, encoded)[text.mask])  # (N, C)
@@ -112,8 +118,10 @@ class CorefNetwork(TaskNetwork):
         return _Ranked(scores, starts, ends, antecedents)
 
 
-def link(spans: Sequence[Span], antecedents: Sequence[int | None], scores: Sequence[float]) -> list[list[Mention]]:
-    """Clusters of two mentions and more, from the number of the earlier span that each span is linked to."""
+def link(
+    spans: Sequence[MentionSpan], antecedents: Sequence[int | None], scores: Sequence[float]
+) -> list[list[Mention]]:
+    """Clusters of two or more mentions, from the index of the antecedent of each span."""
     clusters: list[list[Mention]] = []
     cluster_of: dict[int, list[Mention]] = {}
     for number, antecedent in enumerate(antecedents):
@@ -128,13 +136,13 @@ def link(spans: Sequence[Span], antecedents: Sequence[int | None], scores: Seque
 
 
 def _only(batch: TaskBatch[Document]) -> tuple[Document, TextBatch]:
-    """The one document of a batch, and its sentences."""
+    """The only document of a batch, and its sentences."""
     (document,), (text,) = batch.examples, batch.texts
     return document, text
 
 
 def _gold(document: Document, before: int, scores: Tensor) -> Tensor:
-    """The number of the gold cluster (N, W) of every candidate, -1 for those in none.
+    """Gold cluster index (N, W) of every candidate, -1 for those in none.
 
     before: tokens of the document before the first candidate; scores: (N, W) of the candidates.
     """
@@ -148,16 +156,18 @@ def _gold(document: Document, before: int, scores: Tensor) -> Tensor:
 
 
 def _part(lengths: Sequence[int], max_tokens: int) -> slice:
-    """Successive sentences, as many as fit, from a place that is drawn; the first of them is taken however long."""
+    """A random range of consecutive sentences that fits; the first one is taken however long it is."""
     ends = torch.tensor([0, *lengths]).cumsum(0)
-    n_starts = 1 + int((ends[-1] - ends[:-1] > max_tokens).sum())  # from the last on, all the rest fits
+    n_starts = 1 + int(
+        (ends[-1] - ends[:-1] > max_tokens).sum()
+    )  # from the last possible start, all remaining sentences fit
     start = int(torch.randint(n_starts, ()))
     stop = int(torch.searchsorted(ends, ends[start] + max_tokens, right=True)) - 1
     return slice(start, max(stop, start + 1))
 
 
 def _rows(text: TextBatch, rows: slice) -> TextBatch:
-    """Some of the sentences of a batch, without the padding that only the others needed."""
+    """Select sentences of a batch, and trim the padding."""
     if rows == slice(None):
         return text
     n_tokens = int(text.lengths[rows].max())
@@ -174,7 +184,7 @@ def _rows(text: TextBatch, rows: slice) -> TextBatch:
 
 
 def _numbers(speakers: Sequence[str], n_sentences: int) -> list[int]:
-    """Speakers as numbers from 1 on; 0 for unknown ones."""
+    """Speaker indices, starting at 1; 0 for unknown speakers."""
     known = sorted({*speakers} - {NO_SPEAKER})
     numbers = dict(zip(known, range(1, len(known) + 1), strict=True))
     return [numbers.get(speaker, 0) for speaker in speakers] or [0] * n_sentences

@@ -1,4 +1,4 @@
-"""Candidate spans: how they are represented, how likely each is to be a mention, and which are kept."""
+"""Candidate spans: representation, mention scores and pruning."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-# Rows of the grid that are scored at a time: enough for the matrix products to be fast, few enough that a document of
-# any length fits into memory.
+# Rows of the grid scored at a time: large enough for fast matrix products, small enough to bound memory for documents
+# of any length.
 BLOCK = 2048
 
 
 class SpanScorer(nn.Module):
-    """Spans as vectors, and as candidates for mentions (Lee et al. 2017).
+    """Span representations and mention scores (Lee et al. 2017).
 
         head = sum over t of softmax(w h_t) x_t;  g = [h_start; h_end; head; width];  score = v relu(V relu(W g))
 
-    The candidates stand in a grid (N, W): row t and column w hold the span of w + 1 tokens from t on. Its vectors are
-    never built: W g is the sum of four products, two of which are made once a token, one once a width, and the third
-    once a token before the attention, which is linear, averages it.
+    Candidates form a grid (N, W): row t, column w is the span of w + 1 tokens from t. The vectors g of the grid are
+    never materialized: W g is a sum of four products, of which the boundary terms and the head term are computed once
+    per token (attention is linear, so it averages the products) and the width term once per width.
     """
 
     def __init__(
@@ -33,20 +33,24 @@ class SpanScorer(nn.Module):
         self.widths = nn.Embedding(max_width, n_feature)
         self.first = nn.Linear(sum(self.parts), n_hidden)
         self.rest = nn.Sequential(
-            nn.ReLU(), nn.Dropout(dropout), nn.Linear(n_hidden, n_hidden), nn.ReLU(), nn.Dropout(dropout),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(n_hidden, n_hidden),
+            nn.ReLU(),
+            nn.Dropout(dropout),
             nn.Linear(n_hidden, 1),
-        )  # fmt: skip
+        )
         self.dropout = nn.Dropout(dropout)
 
     @property
     def span_dim(self) -> int:
-        """The width G of a span's vector."""
+        """Dimension G of a span vector."""
         return sum(self.parts)
 
     def forward(self, context: Tensor, words: Tensor, sentence: Tensor) -> Tensor:
         """Scores (N, W) of all spans, -inf for those that leave their sentence.
 
-        context: (N, C) a token; words: (N, E) a token; sentence: (N,) the number of its sentence.
+        context: (N, C) per token; words: (N, E) per token; sentence: (N,) sentence index of each token.
         """
         start_weight, end_weight, head_weight, width_weight = torch.split(self.first.weight, self.parts, dim=1)
         start = F.linear(context, start_weight)  # (N, H)
@@ -67,7 +71,7 @@ class SpanScorer(nn.Module):
         return torch.cat(scores).masked_fill(sentence_of_last != sentence.unsqueeze(1), -torch.inf)
 
     def represent(self, context: Tensor, words: Tensor, starts: Tensor, ends: Tensor) -> Tensor:
-        """The vectors (M, G) of M spans, given by their first and last tokens."""
+        """Span vectors (M, G), from first and last tokens."""
         index = starts.unsqueeze(1) + torch.arange(self.max_width, device=starts.device)  # (M, W)
         inside = index <= ends.unsqueeze(1)
         index = torch.where(inside, index, starts.unsqueeze(1))
@@ -77,18 +81,18 @@ class SpanScorer(nn.Module):
         return torch.cat((context[starts], context[ends], head, width), dim=1)
 
     def _windows(self, x: Tensor) -> Tensor:
-        """(B + W - 1, H) to (B, W, H): the W rows from each one on."""
+        """(B + W - 1, H) to (B, W, H): sliding windows of W rows."""
         return x.unfold(0, self.max_width, 1).transpose(1, 2)
 
     def _weights(self, attention: Tensor) -> Tensor:
-        """Attention (B, W, W) of the span from each token and of each width to its tokens, from logits (B + W - 1,)."""
+        """Head attention (B, W, W) of each span (start, width) over its tokens, from logits (B + W - 1,)."""
         logits = attention.unfold(0, self.max_width, 1).unsqueeze(1)  # (B, 1, W)
         outside = torch.ones(self.max_width, self.max_width, dtype=torch.bool, device=logits.device).triu(1)
         return logits.masked_fill(outside, -torch.inf).softmax(dim=2)
 
 
 def mention_loss(scores: Tensor, is_mention: Tensor) -> Tensor:
-    """The sum over candidates of -log of the probability of what they are, ().
+    """Binary cross-entropy of the mention scores, summed over candidates, ().
 
     scores: (N, W), -inf where there is no candidate; is_mention: (N, W).
     """
@@ -97,10 +101,9 @@ def mention_loss(scores: Tensor, is_mention: Tensor) -> Tensor:
 
 
 def best_spans(scores: Tensor, limit: int) -> tuple[Tensor, Tensor]:
-    """First and last tokens (M,) of the best spans of a grid (N, W), at most `limit`, in order of the text.
+    """First and last tokens (M,) of the best non-crossing spans of a grid (N, W), at most `limit`, in text order.
 
-    No two of them cross: from the best down, a span that begins inside a better one and ends outside it, or the other
-    way round, is left out. Spans inside each other are fine.
+    Greedy from the best down: a span that partially overlaps a better one is dropped. Nested spans are allowed.
     """
     flat = scores.detach().flatten()
     order = torch.argsort(flat, descending=True, stable=True)[: int(torch.isfinite(flat).sum())]
@@ -112,9 +115,9 @@ def best_spans(scores: Tensor, limit: int) -> tuple[Tensor, Tensor]:
 
 
 def _without_crossings(starts: Sequence[int], ends: Sequence[int], n_tokens: int, limit: int) -> list[tuple[int, int]]:
-    """The first `limit` of these spans that cross none of those taken before; what is taken depends on what was."""
-    last_end = [-1] * n_tokens  # of the spans taken, by where they start
-    first_start = [n_tokens] * n_tokens  # by where they end
+    """Greedily select the first `limit` spans that cross no span selected before."""
+    last_end = [-1] * n_tokens  # of the selected spans, by start
+    first_start = [n_tokens] * n_tokens  # by end
     kept: list[tuple[int, int]] = []
     for start, end in zip(starts, ends, strict=True):
         if len(kept) == limit:

@@ -1,4 +1,4 @@
-"""Coreference: which mentions of a document are the same thing?"""
+"""The coreference resolution task."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any, ClassVar
 from rich.text import Text
 
 from elmokit.errors import InputError
+from elmokit.tasks.coref.coref_metric import coref_scores
+from elmokit.tasks.coref.coref_settings import CorefSettings
 from elmokit.tasks.coref.document import Document, read_documents
-from elmokit.tasks.coref.metric import coref_scores
 from elmokit.tasks.coref.network import CorefNetwork, CorefPrediction
-from elmokit.tasks.coref.settings import CorefSettings
-from elmokit.tasks.inputs import TextInputs
-from elmokit.tasks.task import Task
+from elmokit.tasks.shared.inputs import TextInputs
+from elmokit.tasks.shared.task_base import Task
 from elmokit.text.tokenizer import words_by_sentence
 
-_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
+_COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
 
 class Coref(Task[Document, CorefSettings]):
-    """Clusters of mentions; what is mentioned once is in none."""
+    """Coreference resolution: clusters of mentions, without singletons."""
 
     name: ClassVar[str] = "coref"
     metric: ClassVar[str] = "average"
@@ -29,7 +29,7 @@ class Coref(Task[Document, CorefSettings]):
     n_texts: ClassVar[int | None] = None
 
     def read(self, path: Path) -> list[Document]:
-        """Documents in CoNLL-2012 columns."""
+        """Read documents in CoNLL-2012 columns."""
         return read_documents(path)
 
     def texts(self, example: Document) -> Sequence[Sequence[str]]:
@@ -37,22 +37,22 @@ class Coref(Task[Document, CorefSettings]):
         return example.sentences
 
     def labels(self, examples: Sequence[Document]) -> dict[str, list[str]]:
-        """The genres that the names of the documents tell."""
+        """Genres, from the document names."""
         return {"genres": sorted({document.genre for document in examples} - {""})}
 
     def network(self, inputs: TextInputs, settings: CorefSettings, labels: dict[str, list[str]]) -> CorefNetwork:
-        """A new network."""
+        """A new span-ranking network."""
         return CorefNetwork(inputs, settings, labels["genres"])
 
     def score(self, examples: Sequence[Document], predictions: Sequence[CorefPrediction]) -> dict[str, float]:
-        """F1 by MUC, B-cubed and CEAF-phi4, and their average."""
+        """F1 of MUC, B-cubed and CEAF-phi4, and their average."""
         if not any(document.clusters for document in examples):
             raise InputError(f"score: expected coreference in the last column, found none in {len(examples)} documents")
         pairs = zip(examples, predictions, strict=True)
         return coref_scores((document.clusters, prediction.spans) for document, prediction in pairs)
 
     def parse(self, text: str) -> list[Document]:
-        """A line of raw text is a document, in which sentences are found; a blank line is none."""
+        """Parse a line of raw text as one document, split into sentences; a blank line yields nothing."""
         found = words_by_sentence(text)
         sentences = [[token.text for token in sentence] for sentence in found]
         offsets = [(token.start, token.end) for sentence in found for token in sentence]
@@ -61,9 +61,9 @@ class Coref(Task[Document, CorefSettings]):
     def to_json(self, example: Document, prediction: CorefPrediction) -> dict[str, Any]:
         """{"sentences": [[...], ...], "clusters": [[{"text", "start", "end", "antecedent", "score"}, ...], ...]}.
 
-        start and end count tokens of the document, end is the one after the last; of raw text, "offsets" are characters
-        of the line. antecedent is the number, in the cluster, of the earlier mention that a mention was linked to, and
-        score the probability of that link; the first of a cluster has neither.
+        `start` and `end` are token indices in the document (`end` exclusive); for raw text, "offsets" are character
+        offsets in the line. `antecedent` is the index, in the cluster, of the earlier mention that a mention is linked
+        to, and `score` the probability of that link; the first mention of a cluster has neither.
         """
         tokens = example.tokens
         clusters = []
@@ -83,9 +83,9 @@ class Coref(Task[Document, CorefSettings]):
         return {"sentences": example.sentences, "clusters": clusters}
 
     def show(self, example: Document, prediction: CorefPrediction) -> Text:
-        """The text, a line a sentence; the brackets of a mention bear the colour and the number of its cluster."""
-        opened: dict[int, list[int]] = {}  # clusters by the token at which a mention of theirs begins, widest first
-        closed: dict[int, list[int]] = {}  # and ends, narrowest first
+        """The text, one sentence per line; brackets around mentions have the color and number of the cluster."""
+        opened: dict[int, list[int]] = {}  # clusters by the first token of a mention, widest first
+        closed: dict[int, list[int]] = {}  # by the last token, narrowest first
         mentions = sorted((m.span, k) for k, cluster in enumerate(prediction.clusters) for m in cluster)
         for (start, _), k in sorted(mentions, key=lambda item: (item[0][0], -item[0][1])):
             opened.setdefault(start, []).append(k)
@@ -110,5 +110,5 @@ class Coref(Task[Document, CorefSettings]):
 
 
 def _style(clusters: Sequence[int]) -> str:
-    """The colour of the innermost cluster."""
-    return f"bold {_COLOURS[clusters[-1] % len(_COLOURS)]}" if clusters else ""
+    """Color of the innermost cluster."""
+    return f"bold {_COLORS[clusters[-1] % len(_COLORS)]}" if clusters else ""

@@ -7,33 +7,33 @@ import math
 import torch
 from torch import Tensor, nn
 
-SELF = -1e9  # added to a token's similarity to itself: it looks elsewhere, unless there is nothing else
-BLOCK = 1 << 24  # similarities at a time, so that a passage of any length fits into memory
+SELF = -1e9  # added to a token's self-similarity, so that it attends to others unless it is the only token
+BLOCK = 1 << 24  # similarities per block, which bounds memory for passages of any length
 
 
 class Trilinear(nn.Module):
-    """a_ij = w_q . q_j + w_hq . (h_i * q_j), as one matrix product: never a vector for every pair.
+    """Trilinear similarity, a_ij = w_q . q_j + w_hq . (h_i * q_j), as one matrix product.
 
-    The term w_h . h_i of Seo et al. 2017 is the caller's, if it matters: a softmax over j does not see it.
+    The term w_h . h_i of Seo et al. 2017 is left to the caller: a softmax over j is invariant to it.
     """
 
     def __init__(self, *, n_in: int) -> None:
         super().__init__()
         self.column = nn.Parameter(_uniform(n_in))  # w_q
-        self.pair = nn.Parameter(torch.full((n_in,), 1 / math.sqrt(n_in)))  # w_hq: at first, a scaled dot product
+        self.pair = nn.Parameter(torch.full((n_in,), 1 / math.sqrt(n_in)))  # w_hq, initialized to a scaled dot product
 
     def forward(self, h: Tensor, q: Tensor, mask: Tensor) -> Tensor:
         """h: (B, P, W), q: (B, Q, W) with mask (B, Q). Returns (B, P, Q), -inf at padding of the question."""
-        column = (q @ self.column).masked_fill(~mask, -torch.inf)  # (B, Q): here a mask costs nothing
+        column = (q @ self.column).masked_fill(~mask, -torch.inf)  # (B, Q): the cheapest place to mask
         return torch.baddbmm(column.unsqueeze(1), h * self.pair, q.transpose(1, 2))
 
 
 class BiAttention(nn.Module):
-    """What each token of a passage sees in the question, and what the question finds in the passage.
+    """Bidirectional attention between passage and question.
 
         c_i = sum_j softmax_j(a_ij) q_j;   q_c = sum_i softmax_i(max_j a_ij) h_i;   [h_i; c_i; h_i * c_i; q_c * c_i]
 
-    As Clark & Gardner 2018, after Seo et al. 2017. Padding of either side changes nothing.
+    As Clark & Gardner 2018, after Seo et al. 2017. Padding on either side has no effect.
     """
 
     def __init__(self, *, n_in: int) -> None:
@@ -52,9 +52,9 @@ class BiAttention(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """What each token of a passage sees in the rest of it: [h_i; c_i; h_i * c_i], c_i over all j but i.
+    """Self-attention of the passage: [h_i; c_i; h_i * c_i], with c_i over all j except i.
 
-    The only token of a passage sees itself. Padding changes nothing.
+    The only token of a passage attends to itself. Padding has no effect.
     """
 
     def __init__(self, *, n_in: int) -> None:
@@ -69,20 +69,20 @@ class SelfAttention(nn.Module):
         return torch.cat((h, c, h * c), dim=2)
 
     def _attend(self, h: Tensor, mask: Tensor, first: int, n_rows: int) -> Tensor:
-        """c of some rows, (B, n_rows or fewer, W)."""
+        """Attention vectors c of a block of rows, (B, n_rows or fewer, W)."""
         a = self.similarity(h[:, first : first + n_rows], h, mask)  # (B, n_rows, P)
         a.diagonal(offset=first, dim1=1, dim2=2).add_(SELF)
         return torch.softmax(a, dim=2) @ h
 
 
 def _uniform(n_in: int) -> Tensor:
-    """(n_in,) weights that keep the variance of what they weigh."""
+    """Variance-preserving initial weights, (n_in,)."""
     bound = math.sqrt(3 / n_in)
     return torch.empty(n_in).uniform_(-bound, bound)
 
 
 def best_spans(start: Tensor, end: Tensor, max_tokens: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The span i..j of up to max_tokens tokens with the highest start_i + end_j; the first of equals.
+    """The span i..j of at most max_tokens tokens with the highest start_i + end_j; the first on a tie.
 
     start, end: (B, P) log-probabilities, -inf at padding. Returns i (B,), j (B,) and their sum (B,).
     """

@@ -1,4 +1,4 @@
-"""BiDAF with self-attention: which tokens of the passage answer the question."""
+"""BiDAF with self-attention for extractive question answering."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmokit.errors import InputError
-from elmokit.tasks.dropout import VariationalDropout
-from elmokit.tasks.encoder import BiLstm
-from elmokit.tasks.inputs import TextInputs
+from elmokit.tasks.shared.dropout import VariationalDropout
+from elmokit.tasks.shared.encoder import BiLstm
+from elmokit.tasks.shared.inputs import TextInputs
+from elmokit.tasks.shared.task_base import TaskBatch, TaskNetwork
 from elmokit.tasks.squad.attention import BiAttention, SelfAttention, best_spans
-from elmokit.tasks.squad.example import Question, Span
-from elmokit.tasks.task import TaskBatch, TaskNetwork
+from elmokit.tasks.squad.question import AnswerSpan, Question
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the network answers."""
+    """A predicted answer span."""
 
     text: str
-    span: Span  # its first and last token
-    start: int  # its place in the passage, in characters
+    span: AnswerSpan  # first and last token
+    start: int  # character offsets in the passage
     end: int
-    score: float  # probability of this start times that of this end, 0 to 1
+    score: float  # probability of the start times probability of the end
 
 
 class BiDaf(TaskNetwork):
     """Bi-directional attention flow with residual self-attention (Clark & Gardner 2018, for one paragraph).
 
-    h, q = biLSTM(passage), biLSTM(question), the same one;  g = relu(W [h; c; h * c; q_c * c]) with bi-attention;
+    h, q = biLSTM(passage), biLSTM(question), shared weights;  g = relu(W [h; c; h * c; q_c * c]) with bi-attention;
     m = g + relu(V [s; c; s * c]) with s = biLSTM(g) and self-attention;
     start = w . biLSTM(m),  end = v . biLSTM([m; biLSTM(m)]).
-    The published model has GRUs; on a CPU LSTMs are faster. ELMo at the output joins h and q, which attention compares.
+    The published model has GRUs; on a CPU LSTMs are faster. ELMo at the output is concatenated to h and q, before the
+    attention.
     """
 
     def __init__(self, *, inputs: TextInputs, n_hidden: int, dropout: float, max_answer: int) -> None:
-        """n_hidden: cells of every LSTM in each direction, H; max_answer: tokens of the longest answer."""
+        """n_hidden: units H of every LSTM per direction; max_answer: maximum answer length in tokens."""
         super().__init__()
         self.inputs = inputs
         width = 2 * n_hidden
@@ -53,14 +54,14 @@ class BiDaf(TaskNetwork):
         self.self_merge = nn.Linear(3 * width, width)
         self.start_encoder = BiLstm(n_in=width, n_hidden=n_hidden)
         self.end_encoder = BiLstm(n_in=2 * width, n_hidden=n_hidden)
-        self.start = nn.Linear(width, 1, bias=False)  # a softmax over the tokens would not see one
+        self.start = nn.Linear(width, 1, bias=False)  # the softmax over tokens is invariant to a bias
         self.end = nn.Linear(width, 1, bias=False)
 
     def forward(self, batch: TaskBatch[Question]) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of where the answer starts and where it ends, both (B, P), -inf at padding."""
+        """Log-probabilities of the answer's start and end, both (B, P), -inf at padding."""
         passage, question = batch.texts
         mask = passage.mask  # (B, P)
-        # the same numbers are dropped in both: what attention compares stays comparable
+        # the same mask for both, so that the vectors which attention compares stay comparable
         x = self.dropout.together(*map(self.inputs, batch.texts))
         read = [self.encoder(of_one, text.mask) for of_one, text in zip(x, batch.texts, strict=True)]
         h, q = self.dropout.together(*map(self.inputs.output, batch.texts, read))  # (B, P, W), (B, Q, W)
@@ -75,7 +76,7 @@ class BiDaf(TaskNetwork):
         )
 
     def loss(self, batch: TaskBatch[Question]) -> Tensor:
-        """() mean over the questions of -log p(start) - log p(end)."""
+        """Mean of -log p(start) - log p(end) over the questions, ()."""
         start, end = self(batch)
         spans = torch.tensor([_target(question) for question in batch.examples], device=start.device)  # (B, 2)
         return F.nll_loss(start, spans[:, 0]) + F.nll_loss(end, spans[:, 1])
@@ -89,16 +90,16 @@ class BiDaf(TaskNetwork):
 
 
 def _log_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """scores: (B, P, 1), mask: (B, P). Returns (B, P), -inf at padding."""
+    """Masked log-softmax; scores: (B, P, 1), mask: (B, P). Returns (B, P), -inf at padding."""
     return torch.log_softmax(scores.squeeze(2).masked_fill(~mask, -torch.inf), dim=1)
 
 
-def _target(question: Question) -> Span:
+def _target(question: Question) -> AnswerSpan:
     if question.span is None:
-        raise InputError(f"question {question.id!r}: expected an answer that stands in its passage, to train on it")
+        raise InputError(f"question {question.id!r}: expected an answer that occurs in its passage, to train on it")
     return question.span
 
 
-def _answer(question: Question, span: Span, score: float) -> Answer:
+def _answer(question: Question, span: AnswerSpan, score: float) -> Answer:
     start, end = question.passage.characters_at(span)
     return Answer(question.passage.text[start:end], span, start, end, score)

@@ -1,4 +1,4 @@
-"""Semantic role labelling: who did what to whom, for every predicate of a sentence."""
+"""Semantic role labeling: who did what to whom, for every predicate of a sentence."""
 
 from elmokit.tasks.srl.task import Srl, SrlSettings
 

@@ -1,4 +1,4 @@
-"""The network of He et al. 2017 for semantic roles, and a small one beside it that finds the predicates."""
+"""Semantic role labeling network of He et al. 2017, and a small predicate identifier."""
 
 from __future__ import annotations
 
@@ -11,37 +11,44 @@ from torch.nn import functional
 
 from elmokit.errors import InputError
 from elmokit.nn.packing import Packing
-from elmokit.tasks.encoder import BiLstm
-from elmokit.tasks.inputs import TextBatch, TextInputs
-from elmokit.tasks.srl.example import Labelled, Roles, Sentence
-from elmokit.tasks.srl.lstm import AlternatingLstm
+from elmokit.tasks.shared.encoder import BiLstm
+from elmokit.tasks.shared.inputs import TextBatch, TextInputs
+from elmokit.tasks.shared.tags import Span, decode, encode
+from elmokit.tasks.shared.task_base import TaskBatch, TaskNetwork
+from elmokit.tasks.srl.highway_lstm import AlternatingLstm
+from elmokit.tasks.srl.proposition import LabeledPredicate, Roles, SrlSentence
 from elmokit.tasks.srl.viterbi import bio_viterbi
-from elmokit.tasks.tags import Span, decode, encode
-from elmokit.tasks.task import TaskBatch, TaskNetwork
 
 
 @dataclass(frozen=True)
 class _Arranged:
-    """The P propositions of a batch, by descending length of their sentences, without padding."""
+    """The P propositions of a batch, packed by descending sentence length."""
 
     packing: Packing  # N = tokens of all propositions
-    order: list[int]  # the k-th proposition of the packing is the order[k]-th that was asked for
+    order: list[int]  # position k of the packing holds the requested proposition order[k]
     x: Tensor  # (U + P, D) distinct inputs: every token of the batch, then every predicate
     index: Tensor  # (N,) which of them each row reads
     token: Tensor  # (N,) which of the U tokens each row is
 
 
 class SrlNetwork(TaskNetwork):
-    """A deep alternating LSTM over [token; is it the predicate?], a softmax over BIO tags a token, and Viterbi.
+    """Deep alternating LSTM over [token; predicate indicator], a softmax over BIO tags per token, and Viterbi decoding.
 
-    One sentence is read once for each of its predicates. Predicates are found by a small biLSTM of its own over the
-    same inputs, trained beside the tagger; no gradient of it reaches the inputs, which stay the tagger's.
+    A sentence is encoded once per predicate. Predicates are identified by a separate small biLSTM over the same
+    inputs, trained jointly with the tagger; its gradient is not propagated into the inputs.
     """
 
     def __init__(
-        self, *, inputs: TextInputs, roles: Sequence[str], n_hidden: int, n_layers: int, indicator_dim: int,
-        finder_hidden: int, dropout: float,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        inputs: TextInputs,
+        roles: Sequence[str],
+        n_hidden: int,
+        n_layers: int,
+        indicator_dim: int,
+        finder_hidden: int,
+        dropout: float,
+    ) -> None:
         super().__init__()
         self.inputs = inputs
         self.tags = ["O", *(f"{prefix}-{role}" for role in roles for prefix in "BI")]
@@ -57,8 +64,8 @@ class SrlNetwork(TaskNetwork):
         self.finder_dropout = nn.Dropout(dropout)
         self.is_predicate = nn.Linear(2 * finder_hidden, 1)
 
-    def loss(self, batch: TaskBatch[Sentence]) -> Tensor:
-        """() mean over the tagged tokens, of all propositions, plus the finder's mean over the tokens."""
+    def loss(self, batch: TaskBatch[SrlSentence]) -> Tensor:
+        """Mean tag loss over the tokens of all propositions plus the mean predicate loss over tokens, ()."""
         text = batch.texts[0]
         gold = [sentence.known() for sentence in batch.examples]
         x = self.inputs(text)
@@ -76,8 +83,8 @@ class SrlNetwork(TaskNetwork):
         padded = torch.tensor([[*row, *[0] * (lengths[0] - len(row))] for row in tags], device=x.device)
         return finder + functional.cross_entropy(self._scores(text, x, arranged), arranged.packing.pack(padded))
 
-    def predict(self, batch: TaskBatch[Sentence]) -> list[Roles]:
-        """The roles of the given predicates, or of those found, and how sure each is."""
+    def predict(self, batch: TaskBatch[SrlSentence]) -> list[Roles]:
+        """Roles of the given or identified predicates, with their scores."""
         text = batch.texts[0]
         x = self.inputs(text)
         found = self._found(text, x)
@@ -86,27 +93,27 @@ class SrlNetwork(TaskNetwork):
             for b, sentence in enumerate(batch.examples)
             for t in (found[b] if sentence.propositions is None else (p.predicate for p in sentence.propositions))
         ]
-        labelled: list[list[Labelled]] = [[] for _ in batch.examples]
+        labeled: list[list[LabeledPredicate]] = [[] for _ in batch.examples]
         for (b, _), proposition in zip(places, self._label(text, x, places), strict=True):
-            labelled[b].append(proposition)
-        return [Roles(tuple(of_one), probabilities) for of_one, probabilities in zip(labelled, found, strict=True)]
+            labeled[b].append(proposition)
+        return [Roles(tuple(of_one), probabilities) for of_one, probabilities in zip(labeled, found, strict=True)]
 
     def _find(self, text: TextBatch, x: Tensor) -> Tensor:
-        """(B, T) the log-odds that a token is a predicate."""
+        """Log-odds that each token is a predicate, (B, T)."""
         h = self.finder(self.finder_dropout(x.detach()), text.mask)
         odds: Tensor = self.is_predicate(self.finder_dropout(h)).squeeze(-1)
         return odds
 
     def _found(self, text: TextBatch, x: Tensor) -> list[dict[int, float]]:
-        """The likely predicates of every sentence, with their probabilities."""
+        """Identified predicates of every sentence, with their probabilities."""
         probabilities = torch.sigmoid(self._find(text, x)).tolist()
         return [
             {t: p for t, p in enumerate(row[:n]) if p > 0.5}
             for row, n in zip(probabilities, text.lengths.tolist(), strict=True)
         ]
 
-    def _label(self, text: TextBatch, x: Tensor, places: list[tuple[int, int]]) -> list[Labelled]:
-        """The spans of the propositions whose predicates stand at these (sentence, token) places."""
+    def _label(self, text: TextBatch, x: Tensor, places: list[tuple[int, int]]) -> list[LabeledPredicate]:
+        """Role spans of the predicates at these (sentence, token) positions."""
         if not places:
             return []
         arranged = self._arrange(text, x, places)
@@ -115,15 +122,15 @@ class SrlNetwork(TaskNetwork):
         best = bio_viterbi(scores, packing)  # (N,)
         logs = scores.gather(1, best.unsqueeze(1)).squeeze(1)  # (N,)
         rows = zip(arranged.order, packing.lengths, packing.pad(best).tolist(), packing.pad(logs), strict=True)
-        labelled = {}
+        labeled = {}
         for p, n, tags, log in rows:
             spans = tuple(decode([self.tags[tag] for tag in tags[:n]]))
             sure = tuple(float(log[span.start : span.end].mean().exp()) for span in spans)
-            labelled[p] = Labelled(places[p][1], spans, sure)
-        return [labelled[p] for p in range(len(places))]
+            labeled[p] = LabeledPredicate(places[p][1], spans, sure)
+        return [labeled[p] for p in range(len(places))]
 
     def _arrange(self, text: TextBatch, x: Tensor, places: list[tuple[int, int]]) -> _Arranged:
-        """Rows for the LSTM, so that what propositions of one sentence have in common is multiplied once."""
+        """Pack the LSTM input, so that products shared by the propositions of a sentence are computed once."""
         lengths = text.lengths.tolist()
         order = sorted(range(len(places)), key=lambda p: -lengths[places[p][0]])
         packing = Packing.from_lengths([lengths[places[p][0]] for p in order], device=x.device)
@@ -143,7 +150,7 @@ class SrlNetwork(TaskNetwork):
         return _Arranged(packing, order, distinct, index, token)
 
     def _scores(self, text: TextBatch, x: Tensor, arranged: _Arranged) -> Tensor:
-        """(N, K) of every tag."""
+        """Tag scores, (N, K)."""
         h = self.lstm(arranged.x, arranged.index, arranged.packing)  # (N, H)
         if self.inputs.elmo_output_dim:
             elmo = self.inputs.output(text, x[..., :0])[text.mask]  # (U, 2D)
@@ -156,4 +163,4 @@ class SrlNetwork(TaskNetwork):
             return [self._ids[tag] for tag in encode(spans, n, "IOB2")]
         except KeyError as error:
             role = str(error).strip("'")[2:]
-            raise InputError(f"role {role}: expected one of those of the training data, found a new one") from None
+            raise InputError(f"role {role}: expected a role of the training data, found a new one") from None

@@ -1,30 +1,30 @@
-"""Precision, recall and F1 over arguments, as srl-eval.pl of the CoNLL-2004 and 2005 tasks counts them."""
+"""Precision, recall and F1 over arguments, as in srl-eval.pl of CoNLL-2004 and 2005."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from elmokit.tasks.srl.example import Roles, Sentence
-from elmokit.tasks.tags import Span
+from elmokit.tasks.shared.tags import Span
+from elmokit.tasks.srl.proposition import Roles, SrlSentence
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A label and its pieces, (start, end) each: more than one where C- spans continue it."""
+    """A label and its (start, end) pieces: more than one if C- spans continue it."""
 
     label: str
     pieces: tuple[tuple[int, int], ...]
 
 
 def arguments(spans: Iterable[Span]) -> list[Argument]:
-    """The arguments of a proposition without its verb, by the rules of srl-eval.pl.
+    """The arguments of a proposition, excluding the verb, by the rules of srl-eval.pl.
 
-    A span C-X belongs to the last X before it, and is an X of its own where there is none. R-X is a label like others.
-    V and what continues it are no arguments.
+    A span C-X continues the last X before it, or is a new X if there is none. R-X is an ordinary label. V and C-V are
+    not arguments.
     """
     found: list[tuple[str, list[tuple[int, int]]]] = []
-    last: dict[str, int] = {}  # label -> place of the last such argument
+    last: dict[str, int] = {}  # label -> index of the last such argument
     for start, end, label in sorted(spans):
         base = label.removeprefix("C-")
         if base != label and base in last:
@@ -36,41 +36,41 @@ def arguments(spans: Iterable[Span]) -> list[Argument]:
 
 
 @dataclass
-class Counts:
-    """Right, excess and missed items, added up."""
+class RoleCounts:
+    """Counts of correct, excess and missed items."""
 
     right: int = 0
     excess: int = 0
     missed: int = 0
 
     def add(self, gold: Iterable[object], predicted: Iterable[object]) -> None:
-        """Compare what should be there with what is; in each, no two are equal."""
+        """Compare gold with predicted items, each without duplicates."""
         expected, actual = set(gold), set(predicted)
         self.right += len(expected & actual)
         self.excess += len(actual - expected)
         self.missed += len(expected - actual)
 
     def percentages(self) -> tuple[float, float, float]:
-        """Precision, recall, F1; 0 where there is nothing to divide by, as in srl-eval.pl."""
+        """Precision, recall and F1; 0 for a zero denominator, as in srl-eval.pl."""
         precision = 100 * self.right / max(1, self.right + self.excess)
         recall = 100 * self.right / max(1, self.right + self.missed)
         both = 2 * self.right + self.excess + self.missed
         return precision, recall, 200 * self.right / max(1, both)
 
 
-def score_roles(examples: Sequence[Sentence], predictions: Sequence[Roles]) -> dict[str, float]:
-    """F1 over the arguments of the given predicates: of verbs (the headline), and of all, nouns and adjectives too.
+def score_roles(examples: Sequence[SrlSentence], predictions: Sequence[Roles]) -> dict[str, float]:
+    """Argument F1 with given predicates: for verbs (the main metric), and for all, including nouns and adjectives.
 
-    A gold predicate without a prediction has all its arguments missed; one that is predicted but not in the gold data
-    does not count, as in srl-eval.pl. Every predicate that has a column is scored, also the auxiliaries (be.03,
-    have.01, do.01, get.03 of PropBank's newer releases): they have few arguments or none, and what is predicted for
-    them beyond that is in excess. `predicate_f1` is that of the predicates which the network finds by itself.
+    A gold predicate without a prediction has all its arguments missed; a predicted predicate that is not in the gold
+    data does not count, as in srl-eval.pl. Every predicate with a column is scored, including auxiliaries (be.03,
+    have.01, do.01, get.03 of newer PropBank releases): they have few arguments or none, and further predictions for
+    them count as excess. `predicate_f1` is the F1 of predicate identification.
     """
-    verbal, every, predicates = Counts(), Counts(), Counts()
+    verbal, every, predicates = RoleCounts(), RoleCounts(), RoleCounts()
     for sentence, roles in zip(examples, predictions, strict=True):
-        labelled = {proposition.predicate: proposition.spans for proposition in roles.propositions}
+        labeled = {proposition.predicate: proposition.spans for proposition in roles.propositions}
         for gold in sentence.known():
-            expected, actual = arguments(gold.spans), arguments(labelled.get(gold.predicate, ()))
+            expected, actual = arguments(gold.spans), arguments(labeled.get(gold.predicate, ()))
             every.add(expected, actual)
             if gold.verbal:
                 verbal.add(expected, actual)

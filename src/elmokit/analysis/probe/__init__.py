@@ -1,0 +1,1 @@
+"""Linear classifiers that predict tags from the vectors of each layer."""

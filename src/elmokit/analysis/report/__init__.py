@@ -1,0 +1,1 @@
+"""Report page that compares measured results with those of the paper."""

@@ -1,0 +1,1 @@
+"""Nearest-neighbor search in a corpus, by contextual or static vectors."""

@@ -1,0 +1,1 @@
+"""Word senses: disambiguation against WordNet, polysemous words, and one word in two sentences."""

@@ -1,0 +1,1 @@
+"""Shared by all analyses: streams of layer vectors, word occurrences, plots, results files."""

@@ -1,0 +1,100 @@
+"""`elmo serve`: the explorer page and an HTTP API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    model: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
+    ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN", help="Folder of a task run, or NAME=RUN; may be given several times."),
+    ] = None,
+    index: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Index made by `elmo index build`.")] = None,
+    vectors: Annotated[Path | None, typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec.")] = None,
+    tokenizer: Annotated[str, typer.Option(metavar="words|han|spaces|spacy:xx", help="Tokenizer for texts.")] = "words",
+    dtype: Annotated[str, typer.Option(metavar="float32|int8", help="Weights of the LSTMs.")] = "float32",
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ... [cpu].")] = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to bind to [this machine only].")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", help="Port; 0 is any free one.")] = 8000,
+    api_key_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File with the API key [the variable ELMO_API_KEY, if set].")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ORIGIN", help="Other site whose pages may use the API (CORS); several times."),
+    ] = None,
+    workers: Annotated[int, typer.Option(metavar="N", help="Engine processes, each with its own model.")] = 1,
+    threads: Annotated[int | None, typer.Option(metavar="N", help="CPU threads per engine process.")] = None,
+    batch_tokens: Annotated[int, typer.Option(metavar="N", help="Tokens per batch.")] = 4096,
+    max_sentences: Annotated[int, typer.Option(metavar="N", help="Sentences per request.")] = 1024,
+    max_tokens: Annotated[int, typer.Option(metavar="N", help="Tokens per request.")] = 8192,
+    max_bytes: Annotated[int, typer.Option(metavar="N", help="Bytes per request body.")] = 2 * 2**20,
+    queue_requests: Annotated[int, typer.Option(metavar="N", help="Requests that may wait; more get 429.")] = 512,
+    queue_tokens: Annotated[int, typer.Option(metavar="N", help="Tokens that may wait; more get 429.")] = 65536,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Deadline of a request.")] = 30,
+    access_log: Annotated[bool, typer.Option("--access-log", help="Print a line per request.")] = False,
+) -> None:
+    """Serve the explorer page and an HTTP API, for example:
+
+    \b
+    elmo serve
+    elmo serve --task runs/ner --index corpus.index --vectors glove.txt
+    elmo serve --host 0.0.0.0 --api-key-file key
+
+    The page is at http://127.0.0.1:8000, the API at /docs. Ctrl-C (or SIGTERM) finishes the requests that were
+    accepted, and ends.
+    """
+    from typing import Any
+
+    from elmokit.errors import ConfigError, MissingExtraError
+
+    try:
+        from elmokit.serve.run_server import run_server
+        from elmokit.serve.security import read_key
+        from elmokit.serve.settings import ServeSettings, named_tasks
+    except ImportError as error:
+        if str(error.name).startswith("elmokit"):
+            raise
+        raise MissingExtraError("elmo serve", "serve") from None
+    if dtype not in ("float32", "int8"):
+        raise ConfigError(f"--dtype: expected float32 or int8, found {dtype!r}")
+    chosen: Any = dtype
+    settings = ServeSettings(
+        model=model,
+        tasks=named_tasks(task or []),
+        index=index,
+        vectors=vectors,
+        tokenizer=tokenizer,
+        dtype=chosen,
+        device=device,
+        host=host,
+        port=port,
+        api_key=read_key(api_key_file),
+        origins=tuple(allow_origin or ()),
+        workers=workers,
+        threads=threads,
+        batch_tokens=batch_tokens,
+        max_sentences=max_sentences,
+        max_tokens=max_tokens,
+        max_bytes=max_bytes,
+        queue_requests=queue_requests,
+        queue_tokens=queue_tokens,
+        timeout=timeout,
+    )
+
+    def announce(address: str, is_ready: bool) -> None:
+        if is_ready:
+            typer.echo("Ready.")
+            return
+        typer.echo(f"Serving on {address} (the API: {address}/docs). Loading the model ...")
+        if settings.api_key is None and host not in ("127.0.0.1", "::1", "localhost"):
+            typer.echo(f"elmo: everybody who can reach {host} may use it; --api-key-file asks for a key", err=True)
+
+    run_server(settings, announce, access_log=access_log)

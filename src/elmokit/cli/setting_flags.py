@@ -1,0 +1,80 @@
+"""Flags out of settings: a command gets a flag for every field of a dataclass, with its help and its default."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import fields
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+from elmokit.training.settings_fields import (
+    FORMER_NAMES,
+    base_of,
+    default_of,
+    field_metadata,
+    flag,
+    with_current_names,
+)
+
+
+def with_settings(
+    command: Callable[..., None],
+    settings: type,
+    *,
+    behind: str,
+    but: Collection[str] = (),
+    last: Collection[str] = (),
+    defaults: Mapping[str, str] | None = None,
+) -> Callable[..., None]:
+    """The command with a flag for every field of settings in the place of its `**values`; what is not given is None.
+
+    behind: the parameter of its own that they follow in `--help`. but: fields that the command decides itself. last:
+    fields that `--help` shows after the others. defaults: what `--help` shows instead of the defaults of the fields.
+    """
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[:-1]  # all but **values
+    cut = [parameter.name for parameter in own].index(behind) + 1
+    flags = list(_flags(settings, but, last, defaults or {}))
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own[:cut], *flags, *own[cut:])]
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        former = {name for name in FORMER_NAMES.values() if values.get(name) is None}
+        command(**with_current_names({name: value for name, value in values.items() if name not in former}))
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def shown(value: Any) -> str:
+    """A default as `--help` shows it; nothing where there is none."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None or value == () else str(value)
+
+
+def _flags(
+    settings: type, but: Collection[str], last: Collection[str], defaults: Mapping[str, str]
+) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(settings)
+    for item in sorted(fields(settings), key=lambda item: item.name in last):
+        if item.name in but:
+            continue
+        about, kind = field_metadata(settings, item.name), base_of(hints[item.name])
+        default = defaults.get(item.name, shown(default_of(item)))
+        text = about["help"] + (f" [{default}]" if default else "")
+        name = f"{flag(item.name)}/--no-{flag(item.name)[2:]}" if kind is bool else flag(item.name)
+        kind = list[get_args(kind)[0]] if get_origin(kind) is tuple else kind  # type: ignore[misc]
+        info = typer.Option(name, help=text, metavar=about["metavar"], hidden=about["hidden"], show_default=False)
+        yield _parameter(item.name, kind, info)
+        if former := FORMER_NAMES.get(item.name):
+            yield _parameter(former, kind, typer.Option(flag(former), help=text, hidden=True))
+
+
+def _parameter(name: str, kind: Any, info: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, info]
+    )

@@ -1,0 +1,109 @@
+"""An `Elmo` as data, for pickle, `copy.deepcopy`, multiprocessing, joblib and data loaders.
+
+A model that was loaded from files travels as their path, and is checked by its fingerprint where it arrives; one that
+was made in memory travels with its weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from elmokit.config import ModelConfig, State
+from elmokit.errors import ConfigError, FormatError
+from elmokit.nn.softmax import assemble_head
+from elmokit.weights.locate import load
+from elmokit.weights.model import MixWeights, Model, Origin, assemble
+
+if TYPE_CHECKING:
+    from elmokit.embed.elmo import Dtype, Elmo
+
+
+@dataclass(frozen=True)
+class PortableModel:
+    """A model that is in no file."""
+
+    config: ModelConfig
+    tensors: dict[str, Tensor]
+    softmax: dict[str, Tensor] | None
+    format: str
+    vocabulary: tuple[str, ...] | None
+    alphabet: dict[str, int] | None
+    license: str | None
+    card: str | None
+    mixes: tuple[MixWeights, ...]
+
+
+@dataclass(frozen=True)
+class PortableElmo:
+    """All that makes an `Elmo`."""
+
+    state: State
+    dtype: Dtype
+    device: str
+    fingerprint: str | None  # of the model in the files
+    origin: Origin | None  # the files
+    model: PortableModel | None  # where there are none
+    carried: list[NDArray[np.floating]] | None  # with state="carry": where the next sentence starts
+
+
+def to_portable(elmo: Elmo) -> PortableElmo:
+    """Take an `Elmo` apart."""
+    model = elmo.model
+    from_files = model.origin is not None
+    return PortableElmo(
+        elmo.state, elmo.dtype, str(elmo.device), model.fingerprint if from_files else None, model.origin,
+        None if from_files else _portable_model(model, elmo.dtype), elmo.carried_state,
+    )  # fmt: skip
+
+
+def from_portable(parts: PortableElmo, cls: type[Elmo]) -> Elmo:
+    """Put an `Elmo` together again."""
+    if parts.model is not None:
+        model = _model(parts.model)
+    else:
+        assert parts.origin is not None
+        model = load(parts.origin.name)
+        if model.fingerprint != parts.fingerprint:
+            raise FormatError(f"{parts.origin}: expected the model that was pickled, found another; it has changed")
+    elmo = cls(model, state=parts.state, dtype=parts.dtype, device=parts.device)
+    elmo.carried_state = parts.carried
+    return elmo
+
+
+def pack_model(model: Model) -> PortableModel:
+    """Weights and vocabulary of a model, without its softmax, for machines that do not have its files."""
+    return _portable_model(replace(model, read_softmax=None), "float32")
+
+
+def unpack_model(parts: PortableModel) -> Model:
+    """The inverse of `pack_model`."""
+    return _model(parts)
+
+
+def _portable_model(model: Model, dtype: Dtype) -> PortableModel:
+    if dtype == "int8":
+        raise ConfigError(
+            "expected a model from files, as 8-bit weights cannot be turned back, found one made in memory; save it "
+            "with save_pretrained before it becomes int8, and load it from there"
+        )
+    head = model.softmax() if model.has_softmax else None
+    tensors = {name: tensor.detach().cpu().float() for name, tensor in model.bilm.state_dict().items()}
+    softmax = None if head is None else {name: tensor.detach().cpu() for name, tensor in head.state_dict().items()}
+    return PortableModel(
+        model.config, tensors, softmax, model.format, model.vocabulary, model.alphabet, model.license, model.card,
+        model.mixes,
+    )  # fmt: skip
+
+
+def _model(parts: PortableModel) -> Model:
+    softmax = parts.softmax
+    return Model(
+        config=parts.config, bilm=assemble(parts.config, parts.tensors, "pickled model"), format=parts.format,
+        vocabulary=parts.vocabulary, alphabet=parts.alphabet, license=parts.license, card=parts.card, mixes=parts.mixes,
+        read_softmax=None if softmax is None else lambda: assemble_head(softmax),
+    )  # fmt: skip

@@ -1,0 +1,73 @@
+"""Token and Vocabulary of `allennlp.data`, as far as code around ELMo uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+PADDING, UNKNOWN = "@@PADDING@@", "@@UNKNOWN@@"
+
+
+@dataclass(frozen=True)
+class Token:
+    """A word of a text."""
+
+    text: str | None = None
+    idx: int | None = None  # start offset in the text
+
+    def ensure_text(self) -> str:
+        """The text; raises a ValueError if it is None."""
+        if self.text is None:
+            raise ValueError("Token: expected a text, found None")
+        return self.text
+
+    def __str__(self) -> str:
+        """The text."""
+        return self.text or ""
+
+
+class Vocabulary:
+    """Word ids by namespace. Ids 0 and 1 are padding and unknown words, except for labels and tags."""
+
+    def __init__(self, counter: Mapping[str, Mapping[str, int]] | None = None) -> None:
+        """counter: word counts by namespace; frequent words come first."""
+        self._words: dict[str, list[str]] = {}
+        for namespace, counts in (counter or {}).items():
+            for word, _ in sorted(counts.items(), key=lambda item: -item[1]):
+                self.add_token_to_namespace(word, namespace)
+
+    def _namespace(self, namespace: str) -> list[str]:
+        plain = namespace.endswith(("labels", "tags"))
+        return self._words.setdefault(namespace, [] if plain else [PADDING, UNKNOWN])
+
+    def add_token_to_namespace(self, token: str, namespace: str = "tokens") -> int:
+        """Add a word if it is new; returns its id."""
+        words = self._namespace(namespace)
+        if token not in words:
+            words.append(token)
+        return words.index(token)
+
+    def add_tokens_to_namespace(self, tokens: Iterable[str], namespace: str = "tokens") -> list[int]:
+        """Add words; returns their ids."""
+        return [self.add_token_to_namespace(token, namespace) for token in tokens]
+
+    def get_token_to_index_vocabulary(self, namespace: str = "tokens") -> dict[str, int]:
+        """Word to id."""
+        return {word: k for k, word in enumerate(self._namespace(namespace))}
+
+    def get_index_to_token_vocabulary(self, namespace: str = "tokens") -> dict[int, str]:
+        """Id to word."""
+        return dict(enumerate(self._namespace(namespace)))
+
+    def get_token_index(self, token: str, namespace: str = "tokens") -> int:
+        """Id of a word, or of the unknown word."""
+        ids = self.get_token_to_index_vocabulary(namespace)
+        return ids[token] if token in ids else ids[UNKNOWN]
+
+    def get_token_from_index(self, index: int, namespace: str = "tokens") -> str:
+        """Word of an id."""
+        return self._namespace(namespace)[index]
+
+    def get_vocab_size(self, namespace: str = "tokens") -> int:
+        """Number of ids."""
+        return len(self._namespace(namespace))

@@ -1,0 +1,63 @@
+"""Bidirectional language model for CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from elmokit.nn.bilm import BiLM, Stack
+from elmokit.nn.cpu.both_directions import BidirectionalStack
+from elmokit.nn.cpu.fast_lstm import FastLstmLayer
+from elmokit.nn.packing import Packing
+from elmokit.nn.state import BiLMState, LstmState
+
+
+class FastBiLM(BiLM):
+    """`BiLM` on a CPU: the first layer multiplies each distinct word once, a single sentence runs both ways at once."""
+
+    @property
+    def both_directions(self) -> BidirectionalStack | None:
+        """Both stacks as one, for single sentences; only of networks that were packed for inference, if small."""
+        return cast("BidirectionalStack | None", self._modules.get("bidirectional_stack"))
+
+    def run_stacks(
+        self, words: Tensor, index: Tensor, mirrored_index: Tensor, packing: Packing, state: BiLMState | None
+    ) -> tuple[Stack, Stack]:
+        """As `BiLM.run_stacks`."""
+        if words.device.type != "cpu":
+            return super().run_stacks(words, index, mirrored_index, packing, state)
+        from_zero = state is None
+        state = state or self.zero_state(len(packing.lengths))
+        if self.both_directions is not None and len(packing.lengths) == 1:
+            x = torch.stack((words[index], words[mirrored_index]))  # (2, T, D)
+            outputs, end = self.both_directions(x, state, self.config.lstm.skip_connections)
+            forward, backward = (
+                ([x[way] for x in outputs], tuple(LstmState(s.output[way], s.cell[way]) for s in end)) for way in (0, 1)
+            )
+            return forward, backward
+        return (
+            self._run_words(self.forward_layers, words, index, packing, state.forward, from_zero),
+            self._run_words(self.backward_layers, words, mirrored_index, packing, state.backward, from_zero),
+        )
+
+    def _run_words(
+        self, layers: nn.ModuleList, words: Tensor, index: Tensor, packing: Packing, state: Sequence[LstmState],
+        from_zero: bool,
+    ) -> Stack:  # fmt: skip
+        drops = self.training and self.dropout > 0
+        first = index[: len(packing.lengths)]
+        same_start = from_zero and not drops and bool((first == first[0]).all())  # as in training, by the mark
+        outputs: list[Tensor] = []
+        end: list[LstmState] = []
+        for n, (layer, before) in enumerate(zip(layers, state, strict=True)):
+            x, rows = (outputs[-1], None) if n else (words, index)
+            if drops:  # token by token, so a word that occurs twice is dropped out differently
+                x, rows = self.drop(x if rows is None else x[rows]), None
+            m, after = cast(FastLstmLayer, layer).run(x, rows, packing, before, same_start)
+            outputs.append(m + x if n and self.config.lstm.skip_connections else m)
+            end.append(after)
+        outputs[-1] = self.drop(outputs[-1])
+        return outputs, tuple(end)

@@ -1,0 +1,1 @@
+"""The explorer page, and what serves it."""

@@ -1,0 +1,1 @@
+"""Training and loading task models: batches, layer cache, training loop, run folders, comparison of runs."""

@@ -1,0 +1,33 @@
+"""Defaults for small data: as many updates as a network needs to learn anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from elmokit.tasks.shared.task_settings import FitSettings
+
+ENOUGH_UPDATES = 1_000  # a tagger with default settings has F1 0 for the first few hundred
+SMALLEST_BATCH = 4
+MOST_EPOCHS = 200
+
+Settings = TypeVar("Settings", bound=FitSettings)
+
+
+def scaled(settings: Settings, given: Mapping[str, Any], n_examples: int) -> Settings:
+    """Settings whose batches are smaller, and epochs more, where `n_examples` would make too few updates.
+
+    What was given stays as it is, and so does everything where there is enough data. Patience grows with the epochs.
+    """
+    batch_size, epochs, patience = settings.batch_size, settings.epochs, settings.patience
+    if "batch_size" not in given:
+        most = max(SMALLEST_BATCH, n_examples * epochs // ENOUGH_UPDATES)
+        batch_size = min(batch_size, most)
+    per_epoch = math.ceil(n_examples / batch_size)
+    if "epochs" not in given and per_epoch * epochs < ENOUGH_UPDATES:
+        epochs = max(epochs, min(MOST_EPOCHS, math.ceil(ENOUGH_UPDATES / max(1, per_epoch))))
+        if "patience" not in given:
+            patience = patience * epochs // settings.epochs
+    return replace(settings, batch_size=batch_size, epochs=epochs, patience=patience)

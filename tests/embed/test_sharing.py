@@ -1,0 +1,196 @@
+"""One Elmo for many threads; and for processes, by pickle, spawn and fork."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+import random
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from embed_in_process import sum_of_layers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models import write_variant
+
+from elmokit import Elmo, weights
+from elmokit.embed import sharing
+from elmokit.errors import ConfigError, ForkError, FormatError
+
+WORDS = [f"word{n}" for n in range(300)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_variant(tmp_path_factory.mktemp("model"), "usual")[0]
+
+
+@pytest.fixture(scope="module")
+def elmo(folder: Path) -> Elmo:
+    return Elmo.from_pretrained(folder)
+
+
+def sentences(seed: int, n: int = 30) -> list[list[str]]:
+    chosen = random.Random(seed)
+    return [chosen.choices(WORDS, k=chosen.randint(1, 12)) for _ in range(n)]
+
+
+def layers(elmo: Elmo, texts: list[list[str]]) -> list[np.ndarray]:
+    return [sentence.layers for sentence in elmo.embed(texts)]
+
+
+def largest_difference(found: list[np.ndarray], expected: list[np.ndarray]) -> float:
+    return max(float(np.abs(a - b).max()) for a, b in zip(found, expected, strict=True))
+
+
+def test_eight_threads_get_the_vectors_of_one(folder: Path) -> None:
+    texts = [sentences(seed) for seed in range(40)]
+    alone = Elmo.from_pretrained(folder)
+    started = time.monotonic()
+    expected = [layers(alone, text) for text in texts]
+    one_thread = time.monotonic() - started
+    shared = Elmo.from_pretrained(folder)
+    started = time.monotonic()
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda text: layers(shared, text), texts))
+    eight_threads = time.monotonic() - started
+    for a, b in zip(found, expected, strict=True):
+        assert largest_difference(a, b) < 1e-5
+    for text, b in zip(texts, expected, strict=True):  # and it stays right
+        assert largest_difference(layers(shared, text), b) < 1e-5
+    assert eight_threads < 3 * one_thread + 1  # no slower, but for the noise of a busy machine
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=6), min_size=2, max_size=8), st.integers(1, 40))
+def test_any_interleaving_with_a_small_cache(folder: Path, parts: list[list[int]], capacity: int) -> None:
+    """A cache that is always full hands out rows again and again, which is where threads would meet."""
+    shared, alone = Elmo.from_pretrained(folder), Elmo.from_pretrained(folder)
+    shared._engine.cache.capacity = capacity
+    texts = [[[WORDS[k] for k in part]] * 3 for part in parts]
+    barrier = threading.Barrier(len(texts))
+    found: dict[int, list[np.ndarray]] = {}
+
+    def work(number: int) -> None:
+        barrier.wait()
+        found[number] = layers(shared, texts[number])
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(texts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, text in enumerate(texts):
+        assert largest_difference(found[number], layers(alone, text)) < 1e-5
+
+
+@pytest.mark.parametrize("way", ["pickle", "deepcopy"])
+@pytest.mark.parametrize("options", [{}, {"state": "carry"}, {"dtype": "int8"}, {"dtype": "float16"}], ids=str)
+def test_a_copy_is_the_same(folder: Path, way: str, options: dict[str, str]) -> None:
+    elmo = Elmo.from_pretrained(folder, **options)  # type: ignore[arg-type]
+    layers(elmo, sentences(1, 3))
+    content = pickle.dumps(elmo)
+    again = pickle.loads(content) if way == "pickle" else copy.deepcopy(elmo)
+    assert len(content) < 10_000  # a path, no weights
+    assert (again.state, again.dtype, again.device) == (elmo.state, elmo.dtype, elmo.device)
+    assert again.model.fingerprint == elmo.model.fingerprint
+    # the copy has an empty word cache, and a word's vector is rounded by the company in which it was first encoded
+    assert largest_difference(layers(again, sentences(2)), layers(elmo, sentences(2))) < 1e-6
+    fresh = Elmo.from_pretrained(folder, **options)  # type: ignore[arg-type]
+    again.reset_state()
+    assert largest_difference(layers(pickle.loads(pickle.dumps(again)), sentences(2)), layers(fresh, sentences(2))) == 0
+
+
+def test_a_model_from_memory_travels_with_its_weights(folder: Path) -> None:
+    model = weights.load(folder)
+    model.origin = None
+    elmo = Elmo(model)
+    again = pickle.loads(pickle.dumps(elmo))
+    assert again.model.fingerprint == elmo.model.fingerprint and again.model.vocabulary == elmo.model.vocabulary
+    assert largest_difference(layers(again, sentences(3)), layers(elmo, sentences(3))) == 0
+    other = weights.load(folder)
+    other.origin = None
+    with pytest.raises(ConfigError, match="save it with save_pretrained"):
+        pickle.dumps(Elmo(other, dtype="int8"))
+
+
+def test_a_model_that_has_changed_since(tmp_path: Path, folder: Path) -> None:
+    elmo = Elmo.from_pretrained(folder)
+    elmo.save_pretrained(tmp_path / "model")
+    content = pickle.dumps(Elmo.from_pretrained(tmp_path / "model"))
+    other = write_variant(tmp_path / "other", "usual", seed=9)[0]
+    Elmo.from_pretrained(other).save_pretrained(tmp_path / "model", overwrite=True)
+    with pytest.raises(FormatError, match="expected the model that was pickled, found another"):
+        pickle.loads(content)
+
+
+def test_spawned_processes(elmo: Elmo) -> None:
+    texts = [["word1", "word2"], ["word3"]]
+    # the function comes from a module that the process can import; a worker that dies is an error, not a wait
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        found = list(pool.map(sum_of_layers, [elmo] * len(texts), texts))
+    assert found == [sum_of_layers(elmo, text) for text in texts]
+
+
+FORK = """
+import os, sys, torch
+from elmokit import Elmo
+torch.set_num_threads(2)
+elmo = Elmo.from_pretrained(sys.argv[1])
+next(elmo.embed([["a"] * 50] * 50))
+child = os.fork()
+if not child:
+    try:
+        if sys.argv[2] == "one":
+            torch.set_num_threads(1)
+        next(elmo.embed([["b"] * 50] * 50))
+        os._exit(0)
+    except Exception as error:
+        print(error, flush=True)
+        os._exit(3)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("threads", ["two", "one"])
+def test_a_fork_after_threads_says_what_to_do(folder: Path, threads: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", FORK, str(folder), threads], capture_output=True, text=True, timeout=60
+    )
+    if threads == "one":
+        assert result.returncode == 0, result.stdout + result.stderr
+    else:
+        assert result.returncode == 3 and "start it with the method 'spawn'" in result.stdout
+
+
+def test_a_lock_that_another_thread_held_at_the_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = sharing.Guard()
+    with guard:
+        monkeypatch.setattr(guard, "_process", -1)  # as in a fork
+        done = threading.Event()
+
+        def enter() -> None:
+            with guard:
+                done.set()
+
+        threading.Thread(target=enter, daemon=True).start()
+        assert done.wait(10)
+        guard._lock.acquire()  # so that the outer `with` can leave
+    monkeypatch.setattr(sharing, "_lost_threads", True)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with pytest.raises(ForkError, match="spawn"), sharing.Guard():
+            pass
+    finally:
+        torch.set_num_threads(before)

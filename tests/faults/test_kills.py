@@ -1,0 +1,107 @@
+"""Commands that are killed (-9) and run again: nothing differs, and nothing is left.
+
+They are killed before file operations and at random times. The ordinary tests kill a few times; the slow ones before
+every operation, up to a limit, and at many times. FAULTS_SEED chooses other times.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from commands import NAMES, Command, listing, make_commands
+from killed import killed_after, killed_before
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+SEED = os.environ.get("FAULTS_SEED", "0")
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Command]:
+    return make_commands(tmp_path_factory.mktemp("inputs"))
+
+
+class Campaign:
+    """Kills of one command, each from the start, and what the next run makes of it."""
+
+    def __init__(self, command: Command, place: Path) -> None:
+        self._command, self._place, self.count = command, place, 0
+        whole = place / "whole"
+        whole.mkdir(parents=True)
+        started = time.monotonic()
+        command.complete(whole)
+        self.seconds = time.monotonic() - started
+        self._expected, self._names = command.content(whole), listing(whole)
+
+    def kill(self, label: str, *kills: Callable[[Callable[[], object]], bool]) -> bool:
+        """Kill the command, and its resumption as often as there are more kills, then let it finish.
+
+        Returns whether it was killed at all.
+        """
+        part = self._place / "part"
+        part.mkdir()
+        command, was_killed = self._command, False
+        for number, kill in enumerate(kills):
+            work = command.resume if number else command.complete
+            if not kill(lambda work=work: work(part)):  # type: ignore[misc]
+                break
+            was_killed = True
+            self.count += 1
+        if was_killed:
+            command.resume(part)
+        where = f"{command.name}, seed {SEED}, killed {label}"
+        assert command.content(part) == self._expected, f"{where}: a difference"
+        assert listing(part) == self._names, f"{where}: something is left"
+        shutil.rmtree(part)
+        return was_killed
+
+    def before_operations(self, operations: Iterable[int]) -> None:
+        """Kill before these operations, as far as there are so many."""
+        for number in operations:
+            if not self.kill(f"before operation {number}", lambda work, n=number: killed_before(n, work)):  # type: ignore[misc]
+                break
+        print(f"{self._command.name}: {self.count} kills before operations, no difference, nothing left", flush=True)
+
+    def at_random_times(self, n: int) -> None:
+        """Kill n times or more, sometimes a second time."""
+        rng = random.Random(f"{SEED} {self._command.name}")
+        before, attempts = self.count, 0
+        while self.count < before + n and attempts < 3 * n:
+            attempts += 1
+            times = [rng.uniform(0, 1.1 * self.seconds) for _ in range(rng.choice((1, 1, 2)))]
+            label = "after " + " and ".join(f"{seconds:.3f} s" for seconds in times)
+            self.kill(label, *(lambda work, t=seconds: killed_after(t, work) for seconds in times))  # type: ignore[misc]
+        print(f"{self._command.name}: {self.count - before} kills at random times, seed {SEED}, no difference, "
+              "nothing left", flush=True)  # fmt: skip
+        assert self.count > before
+
+
+@pytest.mark.parametrize("name", ["embed", "convert", "pretrain", "task"])
+def test_a_few_kills(commands: dict[str, Command], name: str, tmp_path: Path) -> None:
+    campaign = Campaign(commands[name], tmp_path)
+    campaign.before_operations([random.Random(f"{SEED} {name}").randrange(15)])
+    assert campaign.count == 1
+    if name != "pretrain":
+        campaign.at_random_times(1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", NAMES)
+def test_kills_before_every_operation(commands: dict[str, Command], name: str, tmp_path: Path) -> None:
+    campaign = Campaign(commands[name], tmp_path)
+    campaign.before_operations(range(0, 400, 16) if name == "ablate" else range(45))
+    assert campaign.count >= 8
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", NAMES)
+def test_kills_at_random_times(commands: dict[str, Command], name: str, tmp_path: Path) -> None:
+    Campaign(commands[name], tmp_path).at_random_times(8 if name == "ablate" else 20)

@@ -1,0 +1,337 @@
+"""The smaller classes of the AllenNLP drop-in: masks, indexer, encoder base, LSTM, settings, addresses."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from published_model import Published
+from torch import nn
+
+from elmokit.errors import ConfigError
+from elmokit.integrations import published
+from elmokit.integrations.allennlp import (
+    ConfigurationError,
+    Elmo,
+    ELMoCharacterMapper,
+    ElmoEmbedder,
+    ElmoLstm,
+    ELMoTokenCharactersIndexer,
+    ElmoTokenEmbedder,
+    Highway,
+    LstmCellWithProjection,
+    Params,
+    ScalarMix,
+    _EncoderBase,
+    batch_to_ids,
+    sort_batch_by_length,
+)
+from elmokit.integrations.allennlp.data import Token, Vocabulary
+from elmokit.integrations.allennlp.masks import Mask, as_mask
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Published:
+    return Published(tmp_path)
+
+
+# Masks
+
+
+def test_masks_subtract_as_integers_and_are_booleans() -> None:
+    mask = as_mask(torch.tensor([[1, 1, 0]]))
+    assert mask.dtype == torch.bool
+    for inverse in (1 - mask, torch.sub(1, mask), 1 - mask[:, :], 1 - mask.unsqueeze(0)[0]):
+        assert inverse.dtype == torch.long and inverse.tolist() == [[0, 0, 1]] and type(inverse) is torch.Tensor
+    assert (-mask).tolist() == [[-1, -1, 0]] and (mask - 1).tolist() == [[0, 0, -1]]
+    assert (~mask).tolist() == [[False, False, True]] and (~mask).dtype == torch.bool
+    assert isinstance(mask[0], Mask) and type(mask.float()) is torch.Tensor
+    vectors = torch.ones(1, 3, 2, requires_grad=True)
+    masked = vectors * mask.unsqueeze(-1)
+    assert type(masked) is torch.Tensor and masked.sum() == 4
+    assert vectors[mask].shape == (2, 2)  # a boolean selects; an integer would look up
+    assert type(pickle.loads(pickle.dumps(mask))) is torch.Tensor
+    assert mask.sum().item() == 2 and mask.numpy().sum() == 2
+
+
+def test_outputs_have_such_masks(model: Published) -> None:
+    output = Elmo(*model.files, 1)(batch_to_ids([["a", "b"], ["c"]]))
+    assert (1 - output["mask"]).tolist() == [[0, 0], [0, 1]] and (~output["mask"]).sum() == 1
+    _, mask = ElmoEmbedder(*model.files).batch_to_embeddings([["a", "b"], ["c"]])
+    assert (1 - mask).sum() == 1
+
+
+# Indexer
+
+
+def test_indexer_in_the_three_dialects() -> None:
+    indexer = ELMoTokenCharactersIndexer(tokens_to_add={"<first>": 1})
+    row = [259, 84, 102, 100, 260] + [261] * 45  # "Sec"
+    added = [259, 2, 260] + [261] * 47
+    tokens = [Token("Sec"), Token("<first>")]
+    assert indexer.tokens_to_indices(tokens, Vocabulary()) == {"elmo_tokens": [row, added]}
+    assert indexer.tokens_to_indices(tokens, Vocabulary(), "elmo") == {"elmo": [row, added]}
+    assert indexer.token_to_indices(Token("Sec"), Vocabulary()) == row
+    padded = [row, added, [0] * 50]
+    assert (
+        indexer.as_padded_tensor_dict({"elmo_tokens": [row, added]}, {"elmo_tokens": 3})["elmo_tokens"].tolist()
+        == padded
+    )
+    assert indexer.as_padded_tensor({"e": [row, added]}, {"e": 3}, {})["e"].tolist() == padded
+    assert indexer.pad_token_sequence([row, added], 3, {}) == padded
+    assert indexer.as_padded_tensor_dict(indexer.get_empty_token_list(), {"elmo_tokens": 2})["elmo_tokens"].shape == (
+        2,
+        50,
+    )
+    assert indexer.get_padding_lengths({"elmo_tokens": [row]}) == {"elmo_tokens": 1}
+    assert indexer == ELMoTokenCharactersIndexer(tokens_to_add={"<first>": 1}) != ELMoTokenCharactersIndexer()
+    with pytest.raises(ConfigurationError, match="text"):
+        indexer.tokens_to_indices([Token(None)])
+
+
+def test_mapper_agrees_with_batch_to_ids() -> None:
+    mapper = ELMoCharacterMapper()
+    for word in ("a", "naïve", "<S>", "</S>", "x" * 70, "日本語"):
+        assert mapper.convert_word_to_char_ids(word) == batch_to_ids([[word]])[0, 0].tolist()
+    assert ELMoCharacterMapper.beginning_of_sentence_characters[:4] == [258, 256, 259, 260]
+    assert mapper == ELMoCharacterMapper({}) != ELMoCharacterMapper({"a": 3})
+
+
+# Encoder base
+
+
+def test_states_are_sorted_and_grown_and_kept() -> None:
+    encoder = _EncoderBase(stateful=True)
+    order = torch.tensor([0, 1, 3, 2, 4])
+    assert encoder._get_initial_states(5, 3, order) is None
+    before = torch.arange(1.0, 13).view(1, 3, 4)
+    encoder._states = (before, 2 * before)
+    first, second = encoder._get_initial_states(5, 3, order)
+    grown = torch.cat((before, torch.zeros(1, 2, 4)), dim=1)
+    assert torch.equal(encoder._states[0], grown)
+    assert torch.equal(first, grown[:, [0, 1, 3]]) and torch.equal(second, 2 * grown[:, [0, 1, 3]])
+    encoder._states = (before,)
+    assert encoder._get_initial_states(2, 2, torch.tensor([1, 0])).tolist() == before[:, [1, 0]].tolist()
+
+
+def test_states_of_empty_rows_stay() -> None:
+    encoder = _EncoderBase(stateful=True)
+    old = torch.ones(2, 4, 3)
+    encoder._update_states((old,), torch.arange(4))
+    new = torch.full((2, 3, 3), 5.0)
+    new[:, 2] = 0  # of the sorted rows the last was empty
+    encoder._update_states((new,), torch.tensor([2, 0, 1]))  # which is row 0 of the batch
+    assert encoder._states is not None
+    assert encoder._states[0][0, :, 0].tolist() == [1, 5, 5, 1]
+    encoder.reset_states(torch.tensor([False, True, False, False]))
+    assert encoder._states[0][1, :, 2].tolist() == [1, 0, 5, 1]
+    with pytest.raises(ValueError, match="each of 4 rows, found 1"):
+        encoder.reset_states(torch.tensor([True]))
+    encoder.reset_states()
+    assert encoder._states is None
+    with pytest.raises(ConfigurationError, match="nothing was read"):
+        encoder.reset_states(torch.tensor([True]))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_any_recurrent_module_can_be_run(kind: type[nn.LSTM] | type[nn.GRU]) -> None:
+    torch.manual_seed(0)
+    module = kind(3, 4, batch_first=True)
+    x, mask = torch.randn(4, 5, 3), torch.zeros(4, 5)
+    for row, n in enumerate((2, 0, 5, 1)):
+        mask[row, :n] = 1
+    start = torch.randn(1, 4, 4)
+    states = (start, start) if kind is nn.LSTM else start
+    output, _, restoration = _EncoderBase().sort_and_run_forward(module, x, mask, states)
+    padded, lengths = nn.utils.rnn.pad_packed_sequence(output, batch_first=True)
+    assert lengths.tolist() == [5, 2, 1]
+    found = torch.cat((padded, torch.zeros(1, 5, 4))).index_select(0, restoration)
+    for row, n in ((0, 2), (2, 5), (3, 1)):
+        own = start[:, row : row + 1]
+        expected, _ = module(x[row : row + 1, :n], (own, own) if kind is nn.LSTM else own)
+        torch.testing.assert_close(found[row, :n], expected[0])
+
+
+def test_sort_batch_by_length() -> None:
+    x = torch.tensor([[1.0], [2.0], [3.0]])
+    ordered, lengths, restore, order = sort_batch_by_length(x, torch.tensor([2, 5, 3]))
+    assert ordered.flatten().tolist() == [2, 3, 1] and lengths.tolist() == [5, 3, 2] and order.tolist() == [1, 2, 0]
+    assert torch.equal(ordered[restore], x)
+    with pytest.raises(ConfigurationError):
+        sort_batch_by_length(x, [1, 2, 3])  # type: ignore[arg-type]
+
+
+# LSTM
+
+
+def plain_lstm(cell: LstmCellWithProjection, x: torch.Tensor, n: int) -> torch.Tensor:
+    """One sentence (T, d), step by step, with autograd."""
+    m, c = x.new_zeros(cell.hidden_size), x.new_zeros(cell.cell_size)
+    outputs = [x.new_zeros(cell.hidden_size)] * len(x)
+    for t in range(n) if cell.go_forward else reversed(range(n)):
+        i, f, j, o = (cell.input_linearity(x[t]) + cell.state_linearity(m)).chunk(4)
+        c = (i.sigmoid() * j.tanh() + f.sigmoid() * c).clamp(-cell.memory_cell_clip_value, cell.memory_cell_clip_value)
+        m = cell.state_projection(o.sigmoid() * c.tanh())
+        m = m.clamp(-cell.state_projection_clip_value, cell.state_projection_clip_value)
+        outputs[t] = m
+    return torch.stack(outputs)
+
+
+@pytest.mark.parametrize("go_forward", [True, False])
+def test_cell_against_a_plain_loop(go_forward: bool) -> None:
+    torch.manual_seed(1)
+    cell = LstmCellWithProjection(3, 5, 7, go_forward, memory_cell_clip_value=0.3, state_projection_clip_value=0.1)
+    assert cell.state_linearity.bias.detach()[7:14].tolist() == [1] * 7
+    lengths = [5, 4, 2, 1]
+    x = torch.randn(4, 5, 3, requires_grad=True)
+    output, (hidden, memory) = cell(x, lengths)
+    assert hidden.shape == (1, 4, 5) and memory.shape == (1, 4, 7) and memory.abs().max() <= 0.3
+    expected = torch.stack([plain_lstm(cell, row, n) for row, n in zip(x, lengths, strict=True)])
+    torch.testing.assert_close(output, expected)
+    weights = [x, *cell.parameters()]
+    for found, wanted in zip(
+        torch.autograd.grad(output.square().sum(), weights),
+        torch.autograd.grad(expected.square().sum(), weights),
+        strict=True,
+    ):
+        torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-4)
+    with torch.no_grad():
+        torch.testing.assert_close(cell(x, lengths)[0], expected.detach())
+        cell.state_linearity.bias.data.add_(1.0)  # a change that no version counter sees
+        assert (cell(x, lengths)[0] - expected).abs().max() > 1e-3
+
+
+def test_stacked_lstm() -> None:
+    torch.manual_seed(2)
+    lstm = ElmoLstm(3, 5, 7, num_layers=2, memory_cell_clip_value=2, state_projection_clip_value=1)
+    assert (lstm.input_size, lstm.hidden_size, lstm.cell_size, lstm.num_layers, lstm.stateful) == (3, 5, 7, 2, True)
+    assert lstm.forward_layers == [lstm.forward_layer_0, lstm.forward_layer_1]
+    x, mask = torch.randn(4, 5, 3), torch.zeros(4, 5, dtype=torch.bool)
+    for row, n in enumerate((5, 4, 0, 1)):
+        mask[row, :n] = True
+    output = lstm(x, mask)
+    assert output.shape == (2, 4, 5, 10) and not output[:, ~mask].any()
+    assert [tuple(state.shape) for state in lstm._states] == [(2, 4, 10), (2, 4, 14)]
+    assert not lstm._states[0][:, 2].any() and lstm._states[0][:, 0].all()
+    first = plain_lstm(lstm.forward_layer_0, x[1], 4)
+    second = plain_lstm(lstm.forward_layer_1, first, 4) + first * mask[1].unsqueeze(-1)
+    torch.testing.assert_close(output[1, 1, :, :5], second)
+    with pytest.raises(ConfigurationError, match="recurrent_dropout"):
+        ElmoLstm(3, 5, 7, num_layers=1, recurrent_dropout_probability=0.1)
+    with pytest.raises(ConfigurationError, match="at most cell_size"):
+        ElmoLstm(3, 8, 7, num_layers=1)
+
+
+def test_stacked_lstm_loads_published_weights(model: Published, tmp_path: Path) -> None:
+    options = model.options["lstm"]
+    lstm = ElmoLstm(6, 6, 12, 2, True, 0.0, options["cell_clip"], options["proj_clip"])
+    lstm.load_weights(model.files[1])
+    expected = Elmo(*model.files, 1)._elmo_lstm._elmo_lstm.state_dict()
+    assert lstm.state_dict().keys() == expected.keys()
+    for name, tensor in lstm.state_dict().items():
+        assert torch.equal(tensor, expected[name]), name
+    assert all(parameter.requires_grad for parameter in lstm.parameters())
+    with pytest.raises(ConfigurationError, match=r"W_0 of shape \(10, 48\), found \(12, 48\)"):
+        ElmoLstm(5, 5, 12, 2).load_weights(model.files[1])
+    with pytest.raises(ConfigurationError, match=r"found .*none\.hdf5"):
+        lstm.load_weights(tmp_path / "none.hdf5")
+
+
+def test_highway_starts_almost_open() -> None:
+    layer = Highway(4, 1)
+    layer._layers[0].weight.data.zero_()
+    layer._layers[0].bias.data[:4] = 0
+    x = torch.randn(2, 4)
+    torch.testing.assert_close(layer(x), x / (1 + np.exp(-1)))
+
+
+# Settings
+
+
+def test_from_params(model: Published) -> None:
+    files = {"options_file": Path(model.files[0]), "weight_file": model.files[1]}
+    elmo = Elmo.from_params(
+        Params({**files, "num_output_representations": 2, "dropout": 0.25, "do_layer_norm": "true"})
+    )
+    assert elmo._dropout.p == 0.25 and elmo.scalar_mix_1.do_layer_norm is True
+    embedder = ElmoTokenEmbedder.from_params(
+        vocab=None, params=Params({"type": "elmo_token_embedder", **files, "projection_dim": 5})
+    )
+    assert embedder.get_output_dim() == 5
+    vocabulary = Vocabulary({"tokens": {"a": 3, "b": 5}})
+    cached = ElmoTokenEmbedder.from_params(vocabulary, Params({**files, "namespace_to_cache": "tokens"}))
+    assert cached._elmo._elmo_lstm._word_embedding.weight.shape == (4, 6)
+    indexer = ELMoTokenCharactersIndexer.from_params({"type": "elmo_characters", "tokens_to_add": {"<x>": 3}})
+    assert indexer._mapper.tokens_to_add == {"<x>": 3}
+    with pytest.raises(ConfigurationError, match="'dropuot'"):
+        Elmo.from_params({**files, "num_output_representations": 1, "dropuot": 0.1})
+    with pytest.raises(ConfigurationError, match="num_output_representations"):
+        Elmo.from_params(dict(files))
+    with pytest.raises(ConfigurationError, match="expected Params"):
+        Elmo.from_params(None)
+
+
+def test_params_are_taken_out() -> None:
+    params = Params({"a": "3", "b": {"c": 1.5}, "d": "false"})
+    assert (params.pop_int("a"), params.pop("b").pop_float("c"), params.pop_bool("d")) == (3, 1.5, False)
+    params.assert_empty("x")
+    assert params.pop_int("a", None) is None
+    with pytest.raises(ConfigurationError, match="'a'"):
+        params.pop("a")
+    with pytest.raises(ConfigurationError, match="unknown settings: z"):
+        Params({"z": 1}).assert_empty("x")
+
+
+def test_old_error_name_catches_ours(model: Published, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError):
+        ScalarMix(3, initial_scalar_parameters=[0.0])
+    with pytest.raises(ConfigurationError):
+        Elmo(str(tmp_path / "nowhere.json"), model.files[1], 1)
+    with pytest.raises(ConfigurationError):
+        raise ConfigurationError("old code raises it too")
+
+
+# Addresses of published files
+
+
+def copies(model: Published, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    name = "elmo_2x4096_512_2048cnn_2xhighway"
+    (folder / f"{name}_options.json").write_bytes(Path(model.files[0]).read_bytes())
+    (folder / f"{name}_weights.hdf5").write_bytes(Path(model.files[1]).read_bytes())
+
+
+@pytest.mark.parametrize("below", ["", "2x4096_512_2048cnn_2xhighway", "models/elmo/2x4096_512_2048cnn_2xhighway"])
+def test_addresses_are_found_in_the_models_folder(
+    model: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
+    copies(model, tmp_path / "published" / below)
+    monkeypatch.setenv("ELMOKIT_MODELS", str(tmp_path / "published"))
+    vectors = ElmoEmbedder().embed_sentence(["a", "b"])
+    np.testing.assert_allclose(vectors, model.embed(["a", "b"]), atol=1e-5)
+    embedder = ElmoTokenEmbedder()
+    assert embedder._elmo._elmo_lstm._token_embedder._options == json.loads(Path(model.files[0]).read_text())
+    assert embedder._elmo._elmo_lstm._token_embedder._weight_file.endswith("_weights.hdf5")
+    old = "https://s3-us-west-2.amazonaws.com/allennlp/models/elmo/2x4096_512_2048cnn_2xhighway/"
+    assert published.cached_path(old + "elmo_2x4096_512_2048cnn_2xhighway_options.json?versionId=1")
+    assert published.published_files("original")[1].endswith("weights.hdf5")
+    with pytest.raises(ConfigError, match=r"put elmo_pt_options.json and elmo_pt_weights.hdf5 into one folder"):
+        published.published_files("pt")
+    with pytest.raises(ConfigError, match="expected original, small"):
+        published.published_files("tiny")
+
+
+def test_the_folder_can_be_set_in_python(model: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ELMOKIT_MODELS", raising=False)
+    copies(model, tmp_path / "published")
+    with pytest.raises(ConfigError, match="no folder is set"):
+        ElmoEmbedder()
+    published.set_models_folder(tmp_path / "published")
+    try:
+        assert ElmoEmbedder().embed_sentence(["a"]).shape == (3, 1, 12)
+    finally:
+        published.set_models_folder(None)

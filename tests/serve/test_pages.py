@@ -1,0 +1,113 @@
+"""`elmo export web`, and the files of the page."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import models
+import pytest
+from shown_commands import check
+
+from elmokit import weights
+from elmokit.embed.engine import WARM_UP
+from elmokit.errors import FormatError, OutputError
+from elmokit.serve.figures import FIGURES, figures
+from elmokit.serve.pages import PAGE, export_web, language
+from elmokit.text.tokenizer import words
+
+DOCS = Path(__file__).parents[2] / "docs"
+REPORT = DOCS / "report.md"
+
+
+def elmo(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "elmokit", *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_the_command_writes_a_folder_once(tmp_path: Path) -> None:
+    target = tmp_path / "site"
+    result = elmo("export", "web", target)
+    assert result.returncode == 0 and "python -m http.server" in result.stdout, result.stderr
+    assert {"index.html", "app.js", "worker.js", "style.css", "model"} <= {path.name for path in target.iterdir()}
+    assert 'content="browser"' in (target / "index.html").read_text()
+    manifest = json.loads((target / "model" / "manifest.json").read_text())
+    assert manifest["name"] == "base" and manifest["language"] == "en" and manifest["parameters"] > 1e6
+    for name, size in manifest["files"].items():
+        assert (target / "model" / name).stat().st_size == size
+    again = elmo("export", "web", target)
+    assert again.returncode == 2 and "exists already" in again.stderr and again.stderr.count("\n") == 1
+
+
+def test_bad_targets_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    targets = {tmp_path / "file": "exists already", tmp_path / "file" / "site": "is not a folder"}
+    if Path("/proc/self").exists():
+        targets[Path("/proc/site")] = "cannot be written"
+    for target, words_ in targets.items():
+        result = elmo("export", "web", target)
+        assert result.returncode == 2 and words_ in result.stderr and result.stderr.count("\n") == 1, result.stderr
+    result = elmo("export", "web", tmp_path / "site", "--model", tmp_path / "nowhere")
+    assert result.returncode == 2 and result.stderr.count("\n") == 1 and not (tmp_path / "site").exists()
+
+
+def test_other_formats_are_converted(tmp_path: Path) -> None:
+    source, _, _ = models.write_variant(tmp_path / "mine", "usual")
+    export_web(weights.load(source), tmp_path / "site")
+    assert weights.load(tmp_path / "site" / "model").fingerprint == weights.load(source).fingerprint
+    with pytest.raises(OutputError, match="exists already"):
+        export_web(weights.load(source), tmp_path / "site")
+
+
+def test_language_of_a_card() -> None:
+    assert language("---\nlicense: mit\nlanguage: ko\n---\n# x") == "ko"
+    assert language("# no front matter") is None and language(None) is None
+
+
+def test_no_inline_code_and_no_other_hosts() -> None:
+    html = (PAGE / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"\son\w+=|\sstyle=|<style|<script(?![^>]*src=)", html)
+    for path in PAGE.rglob("*"):
+        if path.suffix in (".js", ".html", ".css"):
+            found = re.findall(r"https?://[\w.]+", path.read_text(encoding="utf-8"))
+            assert set(found) <= {"http://www.w3.org"}, path
+
+
+def test_warm_up_is_the_one_of_the_engine() -> None:
+    script = (PAGE / "elmo" / "elmo.js").read_text(encoding="utf-8")
+    assert tuple(re.findall(r'^  "(.*)",$', script, re.MULTILINE)[: len(WARM_UP)]) == WARM_UP
+
+
+def test_the_sentences_of_the_map() -> None:
+    lines = (PAGE / "data" / "occurrences.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    assert len({text for _, _, text in rows}) == len(rows)
+    for word, _, text in rows:
+        assert [token.text for token in words(text)].count(word) == 1, text
+    senses = Counter((word, sense) for word, sense, _ in rows)
+    assert {"play", "present", "bank"} < {word for word, _ in senses} and len({word for word, _ in senses}) >= 8
+    assert min(senses.values()) >= 15 and all(sum(w == word for w, _ in senses) >= 2 for word, _ in senses)
+
+
+def test_figures_are_those_of_the_report() -> None:
+    expected = figures(REPORT.read_text(encoding="utf-8"))
+    assert json.loads(FIGURES.read_text(encoding="utf-8")) == expected, "run: make figures"
+    assert [task["task"] for task in expected["tasks"]] == ["SQuAD", "SNLI", "SRL", "Coref", "NER", "SST-5"]
+    snli = expected["tasks"][1]
+    assert snli["paper"]["elmo"] == [88.7, 0.17] and snli["ours"]["elmo"][0] > 50
+    assert len(expected["studies"]) == 2 and expected["scores"] and expected["less_data"]
+
+
+def test_another_file_is_no_report() -> None:
+    with pytest.raises(FormatError, match="elmo report"):
+        figures("# Something else\n")
+
+
+def test_the_page_of_documentation() -> None:
+    page = (DOCS / "explorer.md").read_text(encoding="utf-8")
+    assert check(page) >= 2
+    for image in re.findall(r"!\[.*?\]\((.*?)\)", page):
+        assert (DOCS / image).stat().st_size < 200_000

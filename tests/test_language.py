@@ -1,0 +1,97 @@
+"""Guards against the worst language patterns: riddle docstrings, help without a noun, British spelling in names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import elmokit
+
+PACKAGE = Path(elmokit.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+Find = Callable[[ast.Module], list[tuple[int, str]]]
+
+BRITISH = re.compile(
+    r"colour|neighbour|behaviour|favour|labell(ed|ing)|centre|licence"
+    r"|(normal|initial|token|optim|serial|quant)is(e|er|ed|ing|ation)(?![a-z])",
+    re.IGNORECASE,
+)
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text:
+                yield getattr(node, "lineno", 1), text
+
+
+def help_texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Help of typer options and arguments (`help=`), and of settings fields (the second argument of `option`)."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        values = [keyword.value for keyword in node.keywords if keyword.arg == "help"]
+        if name == "option" and len(node.args) > 1:
+            values.append(node.args[1])
+        for value in values:
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield node.lineno, value.value
+
+
+def identifiers(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Names that this code defines: functions, classes, arguments, variables and attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+
+
+def riddles(tree: ast.Module) -> list[tuple[int, str]]:
+    return [(line, text) for line, text in docstrings(tree) if re.match(r"What\b", text)]
+
+
+def poor_help(tree: ast.Module) -> list[tuple[int, str]]:
+    return [(line, text) for line, text in help_texts(tree) if not text.strip() or text.startswith("Of ")]
+
+
+def british_names(tree: ast.Module) -> list[tuple[int, str]]:
+    return [(line, name) for line, name in identifiers(tree) if BRITISH.search(name)]
+
+
+@pytest.mark.parametrize("find", [riddles, poor_help, british_names])
+def test_language(find: Find) -> None:
+    found = [
+        f"{path.relative_to(PACKAGE)}:{line}: {text.splitlines()[0] if text else 'empty'}"
+        for path in FILES
+        for line, text in find(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("find", "code"),
+    [
+        (riddles, '"""What training makes smaller."""'),
+        (riddles, 'class A:\n    """What a file holds."""'),
+        (poor_help, 'typer.Option(help="Of all random numbers.")'),
+        (poor_help, 'x: int = option(1, "")'),
+        (british_names, "neighbours_of = 1"),
+        (british_names, "def f(colour): ..."),
+        (british_names, "self.tokeniser = 1"),
+    ],
+)
+def test_the_patterns_are_found(find: Find, code: str) -> None:
+    assert find(ast.parse(code))
+    assert not find(ast.parse('"""Whatever."""\nx = option(1, "Random seed.")\nclass Tokenizer: ...'))

@@ -1,0 +1,102 @@
+"""Figures on the pages are those of docs/results, whose files say how they were made."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from elmokit.analysis.shared.results import Results, read_results, write_results
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted((ROOT / "docs" / "results").glob("*.json"))
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+tables = load(ROOT / "recipes" / "tables.py")
+
+
+def test_every_marked_figure_is_that_of_its_results() -> None:
+    pages = list(tables.pages())
+    assert ROOT / "README.md" in pages and len(pages) > 10
+    wrong = []
+    for page in pages:
+        _, changes = tables.rewritten(page.read_text(encoding="utf-8"), ROOT / "docs" / "results")
+        wrong += [f"{page.relative_to(ROOT)}: {change}" for change in changes]
+    assert not wrong, "make tables\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_committed_results_say_how_they_were_made(path: Path) -> None:
+    results = read_results(path)
+    assert results.command and results.versions and results.machine
+    assert all(re.fullmatch("[0-9a-f]{64}", facts.sha256) for facts in results.data)
+    assert path.stat().st_size < 200_000
+    absolute = re.findall(r"(?:^|[\s\"'=])(/(?:\w[\w.-]*/)+\w*)", path.read_text(encoding="utf-8"))
+    assert not absolute, "paths of a machine: run the command from the folder of the data"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A folder with one results file."""
+    numbers = {"encoders": {"base": {"pos": {"clean": 93.049}}}, "runs": [1, 22], "table": ["| a |", "|---|"]}
+    write_results(tmp_path / "quality.json", Results("quality", "python x.py", None, (), numbers, seeds=(13,)))
+    return tmp_path
+
+
+def test_figures_and_tables_are_rewritten(results: Path) -> None:
+    page = (
+        "POS <!-- result: quality.json encoders/base/pos/clean:.1f -->92.0<!-- /result -->% in "
+        "<!-- result: quality.json runs/1 -->22<!-- /result --> runs\n"
+        "<!-- table: quality.json -->\nold\n<!-- /table -->\n"
+    )
+    text, changes = tables.rewritten(page, results)
+    assert "-->93.0<!-- /result -->% in" in text and "-->\n\n| a |\n|---|\n\n<!--" in text
+    assert len(changes) == 2 and "the page has '92.0', the results have '93.0'" in changes[0]
+    assert tables.rewritten(text, results) == (text, [])
+
+
+@pytest.mark.parametrize(
+    ("mark", "reason"),
+    [
+        ("<!-- result: other.json a -->1<!-- /result -->", "other.json: expected results"),
+        ("<!-- result: quality.json encoders/large:.1f -->1<!-- /result -->", "found no 'large'"),
+        ("<!-- result: quality.json encoders:.1f -->1<!-- /result -->", "expected a number at encoders"),
+        ("<!-- result: quality.json runs/0 -->1", "in pairs"),
+        ("<!-- table: quality.json -->\n", "in pairs"),
+    ],
+)
+def test_wrong_marks_are_errors(results: Path, mark: str, reason: str) -> None:
+    with pytest.raises(tables.MarkError, match=reason):
+        tables.rewritten(mark, results)
+
+
+def test_results_of_benchmarks_have_the_header(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['benchmarks/some.py', '--data', '/a/b/data', '-k', '3']\n"
+        "from pathlib import Path\nimport results\n"
+        "results.write('some', {'x': 1.5}, files=[Path(sys.argv[0]).parent / 'results.py'], seeds=[1, 2],\n"
+        f"    table='| a |\\n|---|\\n', output=Path({str(tmp_path / 'some.json')!r}))\n"
+        f"assert results.earlier('some', Path({str(tmp_path / 'some.json')!r}))['x'] == 1.5\n"
+    )
+    environment = {"PYTHONPATH": f"{ROOT / 'benchmarks'}:{Path(sys.modules['elmokit'].__file__ or '').parents[1]}"}
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, env=environment, capture_output=True)
+    found = json.loads((tmp_path / "some.json").read_text())
+    assert found["command"] == "python benchmarks/some.py --data data -k 3"
+    assert found["numbers"] == {"x": 1.5, "table": ["| a |", "|---|"]} and found["seeds"] == [1, 2]
+    assert found["data"][0]["path"] == "results.py" and len(found["data"][0]["sha256"]) == 64
+    assert {"python", "torch", "numpy"} <= found["versions"].keys() and "thread(s)" in found["machine"]
+    assert read_results(tmp_path / "some.json").kind == "some"
