@@ -21,6 +21,9 @@ BRITISH = re.compile(
     r"|(normal|initial|token|optim|serial|quant)is(e|er|ed|ing|ation)(?![a-z])",
     re.IGNORECASE,
 )
+AWKWARD = re.compile(
+    r"\w+s a (batch|line|sentence|step|token|word)\b|\b[Gg]o(es|ing)? on\b|\bits begin\b|^By default|^What\b|^Which\b"
+)
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -70,7 +73,17 @@ def british_names(tree: ast.Module) -> list[tuple[int, str]]:
     return [(line, name) for line, name in identifiers(tree) if BRITISH.search(name)]
 
 
-@pytest.mark.parametrize("find", [riddles, poor_help, british_names])
+def british_prose(tree: ast.Module) -> list[tuple[int, str]]:
+    """Docstrings, messages and help; not single words, which may be keys of files that others have written."""
+    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return [(node.lineno, node.value) for node in texts if " " in node.value and BRITISH.search(node.value)]
+
+
+def awkward_help(tree: ast.Module) -> list[tuple[int, str]]:
+    return [(line, text) for line, text in help_texts(tree) if AWKWARD.search(text)]
+
+
+@pytest.mark.parametrize("find", [riddles, poor_help, awkward_help, british_names, british_prose])
 def test_language(find: Find) -> None:
     found = [
         f"{path.relative_to(PACKAGE)}:{line}: {text.splitlines()[0] if text else 'empty'}"
@@ -87,6 +100,9 @@ def test_language(find: Find) -> None:
         (riddles, 'class A:\n    """What a file holds."""'),
         (poor_help, 'typer.Option(help="Of all random numbers.")'),
         (poor_help, 'x: int = option(1, "")'),
+        (awkward_help, 'typer.Option(help="Tokens a step.")'),
+        (awkward_help, 'typer.Option(help="Go on from the last checkpoint.")'),
+        (british_prose, 'raise ValueError("expected labelled data")'),
         (british_names, "neighbours_of = 1"),
         (british_names, "def f(colour): ..."),
         (british_names, "self.tokeniser = 1"),

@@ -148,7 +148,7 @@ def test_a_model_can_replace_itself(source):
 def test_info_as_json(source):
     facts = json.loads(elmo("info", source, "--json"))
     assert facts["parameters"] == weights.load(source).parameter_count
-    expected = {"format": "bilm hdf5", "state": "warm", "licence": "mit", "vocabulary": 3, "softmax": True, "mixes": 0}
+    expected = {"format": "bilm hdf5", "state": "warm", "license": "mit", "vocabulary": 3, "softmax": True, "mixes": 0}
     assert expected.items() <= facts.items()
     names = ["options.json", "weights.hdf5", "vocab.txt", "softmax_weights.hdf5"]
     assert facts["files"] == [str(source / name) for name in names]
@@ -157,8 +157,8 @@ def test_info_as_json(source):
 
 def test_info_for_people(source):
     lines = elmo("info", source).splitlines()
-    assert "format       bilm hdf5" in lines and "softmax      yes" in lines and "licence      mit" in lines
-    assert any("2 LSTM layers a direction, 12 cells, projected to 6" in line for line in lines)
+    assert "format       bilm hdf5" in lines and "softmax      yes" in lines and "license      mit" in lines
+    assert any("2 LSTM layers per direction, 12 cells, projected to 6" in line for line in lines)
 
 
 def test_errors_are_ours(tmp_path):

@@ -428,7 +428,7 @@ def test_interrupted_says_how_to_go_on(model: str, number: int, code: int) -> No
     process.send_signal(number)
     _, errors = process.communicate()
     assert process.returncode == code
-    assert errors == "elmo: stopped; run the same command with --resume to go on\n"
+    assert errors == "elmo: stopped; run the same command with --resume to continue\n"
     assert Path("a.h5.part").is_dir()
 
 

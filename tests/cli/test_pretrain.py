@@ -327,7 +327,7 @@ def test_every_setting_is_a_flag(command: str) -> None:
 def test_help_shows_the_defaults() -> None:
     """Of the command: what differs between presets says that it is of `base`."""
     shown = " ".join(elmo("pretrain", "--help").output.split())
-    assert "Tokenizer. [spaces]" in shown and "Maximum gradient norm. [1.0 in preset base]" in shown
+    assert "spaces is for tokenized text. [spaces]" in shown and "Maximum gradient norm. [1.0 in preset base]" in shown
     assert "over all processes. [4096 in preset base]" in shown
     assert "Peak learning rate. [0.0003]" in " ".join(elmo("finetune", "--help").output.split())
 

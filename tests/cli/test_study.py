@@ -207,7 +207,7 @@ def test_folders_that_cannot_take_a_study() -> None:
 
 def test_flags_that_cannot_work() -> None:
     assert "--train: expected a file of training data, found none" in fails("ablate", "ner", "-o", "x", "--seeds", "0")
-    assert "--seeds: expected whole numbers from 0, as 0,1,2, found '0,x'" in fails(
+    assert "--seeds: expected integers from 0, such as 0,1,2, found '0,x'" in fails(
         *ABLATE, "-o", "x", "--seeds", "0,x"
     )
     assert "--seeds: expected" in fails(*ABLATE, "-o", "x", "--seeds", "-1")

@@ -432,6 +432,9 @@ def test_lists_of_tokens_are_sentences(trained: Path) -> None:
     assert [e["label"] for e in of_tokens["entities"]] == [e["label"] for e in of_text["entities"]]
     with pytest.raises(InputError, match="expected texts or lists of tokens, found '3' among them"):
         model.predict([["a", 3]])
+    with pytest.raises(InputError, match="expected a list of texts or of lists of tokens, found None"):
+        model.predict(None)  # type: ignore[arg-type]
+    assert repr(model) == "TaskModel(ner, ELMo, cpu)"
 
 
 def test_compare_takes_no_broken_run_as_its_baseline(trained: Path) -> None:
@@ -441,6 +444,16 @@ def test_compare_takes_no_broken_run_as_its_baseline(trained: Path) -> None:
     assert "runs/broken: scores 0, has learned nothing, and is no baseline" in found.stderr
     facts = json.loads(found.stdout)
     assert facts["groups"][facts["baseline"]]["runs"] == ["runs/elmo"]
+
+
+def test_compare_leaves_out_a_seed_that_learned_nothing(trained: Path) -> None:
+    for seed, score in enumerate((40, 0)):
+        fake_run(f"base-{seed}", elmo=False, seed=seed, dev=score, test=score)
+    fake_run("elmo", elmo=True, seed=0, dev=50, test=60)
+    found = works("task", "compare", "--json", "runs")
+    assert "runs/base-1: scores 0, has learned nothing, and is left out" in found.stderr
+    facts = json.loads(found.stdout)
+    assert [group["gain"] for group in facts["groups"]] == [0, 20]
 
 
 def test_compare_real_runs(trained: Path) -> None:

@@ -8,8 +8,10 @@ import pytest
 import synthetic
 import torch
 
+from elmokit import weights
 from elmokit.errors import FormatError, OutputError
 from elmokit.pretrain.distributed import Processes
+from elmokit.pretrain.export import export
 from elmokit.pretrain.pretrain_run import CHECKPOINTS, open_run
 from elmokit.pretrain.state import TrainingState
 from elmokit.training import checkpoint
@@ -37,6 +39,18 @@ def test_a_folder_with_checkpoints_of_others_is_not_a_run(tmp_path: Path) -> Non
     with pytest.raises(OutputError, match="expected an empty folder or none, found other files"):
         open_run(home, Processes(), lambda: synthetic.state(text), overwrite=True)
     assert sorted(path.name for path in home.rglob("*")) == ["checkpoints", "model.pt", "thesis.txt"]
+
+
+def test_an_export_removes_no_folder_of_others(tmp_path: Path) -> None:
+    state = synthetic.state(synthetic.write(tmp_path / "text.txt", 20))
+    run = tmp_path / "run"
+    (run / ".model").mkdir(parents=True)
+    (run / ".model" / "thesis.txt").write_text("years of work")
+    before = {path.name for path in run.iterdir()}
+    export(state, run)
+    assert (run / ".model" / "thesis.txt").read_text() == "years of work"
+    assert weights.load(run).config == state.config
+    assert not [path for path in run.iterdir() if path.name.startswith(".") and path.name not in before]
 
 
 @pytest.mark.parametrize("damage", ["shape", "dtype", "name", "NaN", "missing", "negative", "step", "bilm"])

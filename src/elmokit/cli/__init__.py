@@ -61,7 +61,7 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find a command; for a task, as in `elmo ner`, the error names the full command."""
         if args and args[0] in TASKS and args[0] not in self.commands:
-            ctx.fail(f"No such command {args[0]!r}; say: elmo task {' '.join(args[:2])}")
+            ctx.fail(f"No such command {args[0]!r}; use: elmo task {' '.join(args[:2])}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -97,25 +97,25 @@ app = typer.Typer(
 app.command(short_help="Turn text files into a file of vectors.")(embed)
 app.command(short_help="Tag entities, parts of speech or sentiment in text.")(tag)
 app.command("pretrain", short_help="Train a model on text.")(pretrain)
-app.command("finetune", short_help="Train a model on, on the text of a domain.")(finetune)
-app.command(short_help="Guess words before, after or inside a text.")(predict)
-app.command(short_help="Measure how well a model predicts a text.")(perplexity)
-app.add_typer(task, name="task", short_help="Train and use tasks: ner, sst, snli, squad, srl, coref, pos, upos.")
-app.add_typer(ablate, name="ablate", short_help="Train a task with each part of ELMo, and without.")
-app.add_typer(sample_efficiency, name="sample-efficiency", short_help="Train a task on less and less data.")
-app.command(short_help="Tell word senses apart by their vectors.")(wsd)
-app.command(short_help="Read tags off the vectors with a linear classifier.")(probe)
-app.command(short_help="Find what is nearest to a word in its sentence.")(neighbors)
+app.command("finetune", short_help="Fine-tune a model on the text of a domain.")(finetune)
+app.command(short_help="Predict words before, after or inside a text.")(predict)
+app.command(short_help="Compute the perplexity of a model on text.")(perplexity)
+app.add_typer(task, name="task", short_help=f"Train and use tasks: {', '.join(TASKS)}.")
+app.add_typer(ablate, name="ablate", short_help="Compare layers and places of ELMo on a task.")
+app.add_typer(sample_efficiency, name="sample-efficiency", short_help="Train a task on smaller and smaller data.")
+app.command(short_help="Disambiguate word senses by their vectors.")(wsd)
+app.command(short_help="Probe the layers with a linear classifier.")(probe)
+app.command(short_help="Find the nearest neighbors of a word in its sentence.")(neighbors)
 app.command(short_help="Compare a word in two sentences.")(compare)
-app.command(short_help="Judge whether a model tells senses apart.")(polysemy)
+app.command(short_help="Judge whether a model separates word senses.")(polysemy)
 app.add_typer(index, name="index", short_help="Build and search an index over a corpus.")
-app.add_typer(static, name="static", short_help="Train and ask vectors without context.")
-app.command(short_help="Set results beside the paper's, on one page.")(report)
+app.add_typer(static, name="static", short_help="Train and query static word vectors.")
+app.command(short_help="Compare results with the paper, on one page.")(report)
 app.command(short_help="Serve the explorer page and an HTTP API.")(serve)
 app.command(short_help="Convert a model into another format.")(convert)
 app.add_typer(export, name="export", short_help="Export a model to a web page or to ONNX.")
 app.command(short_help="Describe a model.")(info)
-app.add_typer(cache, name="cache", short_help="List and clear the layers that tasks have computed.")
+app.add_typer(cache, name="cache", short_help="List and clear the biLM layers cached by tasks.")
 
 
 def _print_version(wanted: bool) -> None:
@@ -133,7 +133,7 @@ def elmo(
         float,
         typer.Option(
             metavar="FACTOR",
-            help="Multiply the limits on what is read and unpacked at once: lines of 64 MB, 200 times the packed size.",
+            help="Factor on the limits of untrusted files: lines of 64 MB, 200 times the packed size.",
         ),
     ] = 1.0,
 ) -> None:

@@ -60,7 +60,7 @@ def _command(name: str) -> Any:
     return study_command(
         ablate,
         chosen,
-        behind="seeds",
+        after="seeds",
         varied=VARIED,
         help=f"""Train the task without ELMo, with its top layer, with all layers; at the input, at the output, at both:
 
@@ -69,8 +69,8 @@ def _command(name: str) -> Any:
 
         Tables 2 and 3 of the paper. Layers are compared at the place of --elmo-at, places with all layers and lambda
         0.001; what is in both tables is trained once. Each run is one of `elmo task {name} train`, with the settings
-        that are given here. After an interruption the same command goes on. --train-fraction 0.1 takes a tenth of
-        the training data where all of it would take too long.
+        that are given here. After an interruption the same command continues. --train-fraction 0.1 uses a
+        tenth of the training data, if all of it would take too long.
         """,
     )
 
@@ -85,7 +85,7 @@ ablate = typer.Typer(cls=_Ablations, no_args_is_help=True, rich_markup_mode=None
 
 @ablate.callback()
 def _ablate() -> None:
-    """Take ELMo apart on one task: which layers (Table 2 of the paper), and where they go in (Table 3), for example:
+    """Ablate ELMo on one task: its layers (Table 2 of the paper) and where it is added (Table 3), for example:
 
     elmo ablate snli --train train.jsonl --dev dev.jsonl --test test.jsonl -o ablate-snli --seeds 0,1,2
     """

@@ -13,19 +13,21 @@ from elmokit.cli import training
 
 cache = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-Folder = Annotated[Path | None, typer.Option("--cache-dir", metavar="FOLDER", help="By default ~/.cache/elmokit.")]
+Folder = Annotated[
+    Path | None, typer.Option("--cache-dir", metavar="FOLDER", help="Folder of the layer cache [~/.cache/elmokit].")
+]
 
 
 @cache.callback()
 def _cache() -> None:
-    """List and clear the layers of frozen biLMs that `elmo task` has computed and kept."""
+    """List and clear the biLM layers that `elmo task` has cached."""
 
 
-@cache.command(name="list", short_help="Show what is kept.")
+@cache.command(name="list", short_help="List the cached layers.")
 def list_(
     cache_dir: Folder = None, as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False
 ) -> None:
-    """Show what is kept of each model, the last used first: elmo cache list"""
+    """List the cached layers of each model, last used first: elmo cache list"""
     from dataclasses import asdict
 
     from elmokit.tasks.runs.layer_cache import LayerCache
@@ -45,14 +47,15 @@ def list_(
         typer.echo(f"{found.root}: {sum(entry.bytes for entry in entries) / 1e9:.2f} GB")
 
 
-@cache.command(short_help="Delete what is kept.")
+@cache.command(short_help="Delete cached layers.")
 def clear(
     model: Annotated[
-        str, typer.Argument(metavar="[MODEL]", help="Begin of a model's fingerprint, as `list` shows it; else all.")
+        str,
+        typer.Argument(metavar="MODEL", help="Start of a model's fingerprint, as in `elmo cache list` [all models]."),
     ] = "",
     cache_dir: Folder = None,
 ) -> None:
-    """Delete the layers of one model, or of all: elmo cache clear"""
+    """Delete the cached layers of one model, or of all: elmo cache clear"""
     from elmokit.errors import InputError
     from elmokit.tasks.runs.layer_cache import LayerCache
 

@@ -12,33 +12,36 @@ from elmokit.cli.output import Overwrite
 
 
 def compare(
-    first: Annotated[str, typer.Argument(metavar="SENTENCE", help="A sentence.")],
-    second: Annotated[str, typer.Argument(metavar="SENTENCE", help="Another one.")],
+    first: Annotated[str, typer.Argument(metavar="SENTENCE", help="First sentence.")],
+    second: Annotated[str, typer.Argument(metavar="SENTENCE", help="Second sentence.")],
     word: Annotated[
         list[str],
-        typer.Option(metavar="WORD", help="A token of both; or give two, one of each. WORD#2 is its second there."),
+        typer.Option(
+            metavar="WORD", help="Token of both sentences; or two, one for each. WORD#2 is its second occurrence."
+        ),
     ],
     output: Annotated[
         list[Path] | None,
         typer.Option(
-            "-o", "--output", metavar="OUT", help="A heat map of all pairs (.png, .svg, .pdf), results (.json)."
+            "-o",
+            "--output",
+            metavar="OUT",
+            help="Heat map of all pairs (.png, .svg, .pdf) or results (.json); repeatable.",
         ),
     ] = None,
     layer: Annotated[str, typer.Option(metavar="average|top|N", help="Layer shown in the heat map.")] = "average",
     vectors: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec, to show beside.")
+        Path | None, typer.Option(metavar="FILE", help="Static vectors (GloVe or word2vec) to compare as well.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
     ] = None,
     tokenizer: Annotated[
         str | None,
-        typer.Option(
-            metavar="words|han|spaces|spacy:xx", help="How a sentence becomes tokens; by default as the model says."
-        ),
+        typer.Option(metavar="words|han|spaces|spacy:xx", help="Tokenizer [that of the model]."),
     ] = None,
     substring: Annotated[
-        bool, typer.Option("--substring", help="WORD may be a part of a token, as 눈 of 눈이.")
+        bool, typer.Option("--substring", help="Let WORD be a part of a token, such as 눈 of 눈이.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     overwrite: Overwrite = False,
@@ -49,7 +52,7 @@ def compare(
     elmo compare "I will buy you a present" "Live in the present , not the past" --word present -o heatmap.png
     elmo compare "I will buy you a present" "A gift from me" --word present --word gift
 
-    Layer 0 knows a word alone, without its sentence: of the same word it is always 1.
+    Layer 0 does not see the sentence: for the same word its cosine is always 1.
     """
     from elmokit.analysis.search.static_vectors import load_static
     from elmokit.analysis.senses.word_similarity import compare as measure

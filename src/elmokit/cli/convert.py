@@ -26,7 +26,7 @@ def convert(
             "a folder for Hugging Face transformers and sentence-transformers.",
         ),
     ] = "native",
-    half: Annotated[bool, typer.Option("--half", help="Store 16-bit numbers: half the size (native only).")] = False,
+    half: Annotated[bool, typer.Option("--half", help="Store 16-bit weights: half the size (native only).")] = False,
     no_softmax: Annotated[bool, typer.Option("--no-softmax", help="Leave the softmax out: vectors need none.")] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace OUT if it is a model already, with nothing else beside it.")

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from elmokit.config import State
+
 if TYPE_CHECKING:
     from elmokit.embed.embed_files import Progress
     from elmokit.embed.engine import Layers
 
-_CONTINUE = "run the same command with --resume to go on"
+_CONTINUE = "run the same command with --resume to continue"
 
 
 def embed(
@@ -26,115 +28,116 @@ def embed(
         ),
     ],
     model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
     ] = None,
     state: Annotated[
-        Literal["reset", "warm", "carry"] | None,
+        State | None,
         typer.Option(
-            help="What a sentence starts from: zero, one fixed warm state, or the end of the sentence before it (as the"
-            " published code; the batch size is then part of the meaning, 1 by default). By default what suits the"
-            " model."
+            help="Initial LSTM state of a sentence: zero, one fixed warm state, or the final state of the previous "
+            "sentence, as in the published code, whose vectors depend on --batch-size, then 1 [that of the model]."
         ),
     ] = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
             metavar="words|han|spaces|spacy:xx",
-            help="Tokenizer of raw text: words (English), han (Chinese) or that of a spaCy language, as spacy:de. By "
-            "default that of the model, as in Python; tokenized text is recognized and split at spaces.",
+            help="Tokenizer of raw text: words (English), han (Chinese), or a spaCy language such as spacy:de [that of "
+            "the model; tokenized text is detected and split at spaces].",
         ),
     ] = None,
     split_sentences: Annotated[
         bool,
-        typer.Option("--split-sentences", help="Raw text: cut every line into its sentences first."),
+        typer.Option("--split-sentences", help="Split every line of raw text into sentences first."),
     ] = False,
     layers: Annotated[
         str | None,
-        typer.Option(metavar="all|top|average|0|1|2", help="All layers, (3, n, 2D), the default; or one, (n, 2D)."),
+        typer.Option(metavar="all|top|average|0|1|2", help="All layers, (3, n, 2D), or one, (n, 2D) [all]."),
     ] = None,
     mix: Annotated[
         str | None,
-        typer.Option(metavar="W0,W1,W2", help="Instead of --layers: their sum with these weights, used as they are."),
+        typer.Option(
+            metavar="W0,W1,W2", help="Weighted sum of the layers, instead of --layers; weights are not normalized."
+        ),
     ] = None,
     pool: Annotated[
         Literal["mean", "max"] | None,
         typer.Option(
-            help="One vector a sentence, (2D,): its tokens' mean or maximum; of all layers, that of their average. "
-            "A blank line gets zeros."
+            help="One vector per sentence, (2D,): the mean or maximum over its tokens [one vector per token]. With all "
+            "layers, their average is pooled. A blank line gives zeros."
         ),
     ] = None,
     no_punctuation: Annotated[
-        bool, typer.Option("--no-punctuation", help="With --pool: leave out tokens without a letter or digit.")
+        bool, typer.Option("--no-punctuation", help="Exclude tokens without a letter or digit, with --pool.")
     ] = False,
     format: Annotated[
-        Literal["hdf5", "parquet", "npz"] | None, typer.Option(help="By default what the suffix of OUT says.")
+        Literal["hdf5", "parquet", "npz"] | None, typer.Option(help="Output format [by the suffix of OUT].")
     ] = None,
     rows: Annotated[
         Literal["tokens", "sentences"] | None,
-        typer.Option(help="Parquet: a row for each token (default), or for each sentence (default with --pool)."),
+        typer.Option(help="Rows of Parquet output [tokens; sentences with --pool]."),
     ] = None,
     forget_sentences: Annotated[
         bool,
         typer.Option(
             "--forget-sentences",
-            help="HDF5: leave out sentence_to_index, for which all sentences must fit into memory at the end; npz: "
-            "leave out texts and tokens.",
+            help="Omit sentence_to_index, for which all sentences must fit into memory (HDF5), or texts and tokens "
+            "(npz).",
         ),
     ] = False,
     use_sentence_keys: Annotated[
         bool,
         typer.Option(
             "--use-sentence-keys",
-            help="HDF5: name datasets by their sentences, not by line numbers. Equal sentences are an error, and a"
-            " slash makes groups.",
+            help="Name HDF5 datasets by their sentences, not by line numbers. Equal sentences are an error; a slash "
+            "creates groups.",
         ),
     ] = False,
     blank_lines: Annotated[
         Literal["keep", "error"],
-        typer.Option(help="keep: a blank line has an array without tokens. error: refuse it, as allennlp elmo did."),
+        typer.Option(help="Blank lines: keep them as arrays without tokens, or reject them, as allennlp elmo did."),
     ] = "keep",
     dtype: Annotated[
         Literal["float32", "float16", "int8"],
         typer.Option(
-            help="float16: store half precision. int8: compute with 8-bit weights, faster and off by a percent or two."
+            help="float16 stores half precision; int8 computes with 8-bit weights, faster, with an error of 1 to 2%."
         ),
     ] = "float32",
     batch_size: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Sentences at a time; by default as many as --batch-tokens.")
+        int | None, typer.Option(metavar="N", min=1, help="Sentences per batch [limited by --batch-tokens].")
     ] = None,
-    batch_tokens: Annotated[int | None, typer.Option(metavar="N", min=1, help="Tokens at a time.")] = None,
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=4096, help="Threads of the CPU; by default all.")
+    batch_tokens: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Tokens per batch [6144; 4608 for models with over 2048 cells]."),
     ] = None,
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; by default cpu.")] = None,
+    threads: Annotated[int | None, typer.Option(metavar="N", min=1, max=4096, help="CPU threads [all cores].")] = None,
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps [cpu].")] = None,
     encoding_errors: Annotated[
-        Literal["strict", "replace", "ignore"], typer.Option(help="What to do about bytes that are not UTF-8.")
+        Literal["strict", "replace", "ignore"], typer.Option(help="Handling of bytes that are not UTF-8.")
     ] = "strict",
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where the same command was cut off; its work waits in OUT.part.")
+        bool, typer.Option("--resume", help="Continue an interrupted run of the same command from OUT.part.")
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace OUT, which stays until the new one is complete.")
-    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT once the new file is complete.")] = False,
     ray: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Embed on a Ray cluster into a folder of Parquet shards: local starts one here, auto takes the "
-            "running one, or its address. INPUT may be patterns, as 'corpus/*.xz'. Needs elmokit[ray].",
+            help="Embed on a Ray cluster into a folder of Parquet shards: local starts one on this "
+            "machine, auto uses the running one, or give its address. INPUT may be patterns, such as 'corpus/*.xz'. "
+            "Requires elmokit[ray].",
         ),
     ] = None,
     num_actors: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="With --ray: model copies [one per CPU, or per GPU].")
+        int | None, typer.Option(metavar="N", min=1, help="Copies of the model, with --ray [one per CPU, or per GPU].")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
     chunk_characters: Annotated[int | None, typer.Option(min=1, hidden=True)] = None,
 ) -> None:
     """Embed text files, for example: elmo embed sentences.txt -o vectors.h5
 
     One sentence per line: raw text, or tokens between spaces, as for `allennlp elmo`. HDF5 files have the layout of
     that command: dataset "0" for the first line, and so on. Blank lines keep their place, with no tokens. OUT appears
-    when it is complete; until then the work is in OUT.part, and takes as much room again.
+    when it is complete; until then the work is in OUT.part, which takes as much disk space again.
 
     \b
     elmo embed novel.txt -o novel.parquet --split-sentences --layers average

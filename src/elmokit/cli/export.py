@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from elmokit.cli.output import Overwrite
+from elmokit.config import IndependentState
 
 export = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -50,7 +51,7 @@ def onnx(
         bool, typer.Option("--half", help="Store 16-bit weights: half the size; computation stays in 32 bits.")
     ] = False,
     state: Annotated[
-        Literal["reset", "warm"] | None,
+        IndependentState | None,
         typer.Option(help="Initial state of a sentence: zero, or one fixed warm state [that of the model]."),
     ] = None,
     overwrite: Overwrite = False,
@@ -61,15 +62,15 @@ def onnx(
     elmo export onnx base elmo.onnx --half
 
     The file appears after its vectors have been compared with those of the engine. In Python,
-    elmokit.integrations.onnx.OnnxElmo reads it. Needs elmokit[onnx].
+    elmokit.integrations.onnx.OnnxElmo reads it. Requires elmokit[onnx].
     """
     from elmokit.embed.elmo import load
     from elmokit.errors import ConfigError
     from elmokit.integrations.onnx_export import export_onnx
 
     elmo = load(model, state=state)
-    if elmo.state == "carry":
-        raise ConfigError("--state: expected reset or warm for ONNX, found carry in the options of the model")
+    if not elmo.independent:
+        raise ConfigError(f"--state: expected reset or warm for ONNX, found {elmo.state} in the options of the model")
     difference = export_onnx(elmo, target, half=half, overwrite=overwrite)
     changed = f", rounding to 16 bits changed vectors by {difference['rounding']:.1e}" if difference["rounding"] else ""
     typer.echo(

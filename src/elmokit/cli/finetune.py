@@ -14,7 +14,7 @@ from elmokit.pretrain.settings import TrainingSettings
 
 
 def _finetune(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder, file or zip of a model, or its name.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Model: folder, file, zip or name.")],
     output: training.Output,
     tokenize: training.Tokenize = False,
     *,
@@ -53,7 +53,7 @@ def _finetune(
 finetune = with_settings(
     _finetune,
     TrainingSettings,
-    behind="output",
-    but=training.NO_FLAGS,
+    after="output",
+    exclude=training.NO_FLAGS,
     defaults={item.name: shown(getattr(FINETUNE, item.name)) for item in fields(FINETUNE)},
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
+
+from elmokit.config import IndependentState
 
 index = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -19,23 +21,26 @@ def _index() -> None:
 @index.command(short_help="Embed a corpus into a folder that can be searched.")
 def build(
     corpus: Annotated[
-        list[str], typer.Option(metavar="FILE", help="Text, also compressed; may be given several times; - is stdin.")
+        list[str],
+        typer.Option(
+            metavar="FILE", help="Text, one sentence per line; also compressed; repeatable; - is standard input."
+        ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="INDEX", help="Folder to make.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="INDEX", help="Folder to write.")],
     model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
     ] = None,
     layer: Annotated[
         str,
-        typer.Option("--layer", metavar="average|top|N", help="Which vector of a token: one layer's, or the average."),
+        typer.Option("--layer", metavar="average|top|N", help="Layer of the vectors, or the average of all."),
     ] = "average",
     state: Annotated[
-        Literal["reset", "warm"] | None,
-        typer.Option(help="What a sentence starts from: zero, or one fixed state. By default what suits the model."),
+        IndependentState | None,
+        typer.Option(help="Initial LSTM state of a sentence: zero, or one fixed warm state [that of the model]."),
     ] = None,
     tokenizer: Annotated[
         str,
-        typer.Option(metavar="spaces|words|han|spacy:xx", help="How lines become tokens; by default they are already."),
+        typer.Option(metavar="spaces|words|han|spacy:xx", help="Tokenizer; spaces is for tokenized text."),
     ] = "spaces",
     max_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Maximum number of corpus tokens [all].")
@@ -44,19 +49,19 @@ def build(
         bool,
         typer.Option(
             "--approximate",
-            help="Search a part of the vectors only, for tens of millions of them; the recall is measured and printed. "
-            "By default the search is exact.",
+            help="Search a part of the vectors only, for tens of millions of them; the recall is measured and printed "
+            "[exact search].",
         ),
     ] = False,
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; by default cpu.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")] = False,
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps [cpu].")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
 ) -> None:
     """Embed a corpus into a folder that can be searched, for example:
 
     elmo index build --corpus corpus.txt.xz -o corpus.index
 
-    One sentence a line. A token takes two bytes for each number of its vector. The folder appears when it is complete,
-    and knows which model, layer and state it is of.
+    Each vector is stored at half precision: two bytes per dimension. The folder appears when it is complete, and
+    records its model, layer and state.
     """
     from elmokit.analysis.search.tokenized_corpus import TokenizedCorpus
     from elmokit.analysis.search.vector_index import build_index
@@ -87,29 +92,33 @@ def build(
         )
 
 
-@index.command(short_help="Find what is nearest to a word in its sentence.")
+@index.command(short_help="Find the nearest neighbors of a word in its sentence.")
 def search(
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Folder made by `elmo index build`.")],
-    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="The sentence that the word stands in.")],
-    word: Annotated[str, typer.Option(metavar="WORD", help="A token of the sentence; WORD#2 is its second there.")],
+    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="Sentence that contains the word.")],
+    word: Annotated[str, typer.Option(metavar="WORD", help="Token of the sentence; WORD#2 is its second occurrence.")],
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Number of neighbors.")] = 5,
-    same_word: Annotated[bool, typer.Option("--same-word", help="Only occurrences of the same word.")] = False,
+    same_word: Annotated[
+        bool, typer.Option("--same-word", help="Find only occurrences of the same word [any token].")
+    ] = False,
     substring: Annotated[
-        bool, typer.Option("--substring", help="WORD may be a part of a token, as 눈 of 눈이.")
+        bool, typer.Option("--substring", help="Let WORD be a part of a token, such as 눈 of 눈이.")
     ] = False,
     vectors: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec, whose neighbors are shown beside."),
+        typer.Option(metavar="FILE", help="Static vectors (GloVe or word2vec) whose neighbors are shown as well."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="The model, if it has moved since the index was built.")
+        str | None,
+        typer.Option(metavar="PATH", help="Model of the index, if it has moved since [the one at build time]."),
     ] = None,
     tokenizer: Annotated[
-        str | None, typer.Option(metavar="words|han|spaces|spacy:xx", help="How the sentence becomes tokens.")
+        str | None,
+        typer.Option(metavar="words|han|spaces|spacy:xx", help="Tokenizer of the sentence [that of the model]."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Find what is nearest to a word in its sentence, as `elmo neighbors --index` does, for example:
+    """Find the nearest neighbors of a word in its sentence, as `elmo neighbors --index` does, for example:
 
     elmo index search corpus.index "The actor was praised in the play ." --word play
     """

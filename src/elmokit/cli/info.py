@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def info(
     model: Annotated[
-        str | None, typer.Argument(metavar="MODEL", help="Folder, file, zip or name; the packaged model if left out.")
+        str | None, typer.Argument(metavar="MODEL", help="Model: folder, file, zip or name [the packaged model].")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -40,8 +40,8 @@ def describe(model: Model) -> dict[str, Any]:
     """The facts that `elmo info` prints, in its order."""
     lstm, chars = model.config.lstm, model.config.char_cnn
     shape = [
-        f"{lstm.n_layers} LSTM layers a direction, {lstm.dim} cells, projected to {lstm.projection_dim}",
-        f"{model.config.n_vectors} vectors of {model.config.vector_dim} a token",
+        f"{lstm.n_layers} LSTM layers per direction, {lstm.dim} cells, projected to {lstm.projection_dim}",
+        f"{model.config.n_vectors} vectors of {model.config.vector_dim} per token",
     ]
     if chars is not None:
         shape.append(f"characters: {chars.alphabet}, {chars.n_filters} filters, {chars.n_highway} highways")
@@ -52,7 +52,7 @@ def describe(model: Model) -> dict[str, Any]:
         "shape": shape,
         "parameters": model.parameter_count,
         "state": model.config.state,
-        "licence": model.license,
+        "license": model.license,
         "vocabulary": len(model.vocabulary) if model.vocabulary is not None else 0,
         "softmax": model.has_softmax,
         "mixes": len(model.mixes),

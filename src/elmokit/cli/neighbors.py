@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def neighbors(
-    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="The sentence that the word stands in.")],
-    word: Annotated[str, typer.Option(metavar="WORD", help="A token of the sentence; WORD#2 is its second there.")],
+    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="Sentence that contains the word.")],
+    word: Annotated[str, typer.Option(metavar="WORD", help="Token of the sentence; WORD#2 is its second occurrence.")],
     corpus: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="Text to search, also compressed; may be given several times."),
+        typer.Option(metavar="FILE", help="Text to search, one sentence per line; also compressed; repeatable."),
     ] = None,
     index: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Instead of --corpus: what `elmo index build` made of it.")
+        Path | None, typer.Option(metavar="FOLDER", help="Index made by `elmo index build`, instead of --corpus.")
     ] = None,
     layer: Annotated[
         str | None,
@@ -32,50 +32,50 @@ def neighbors(
             "--layer",
             "--layers",
             metavar="average|top|0,1|all",
-            help="Which vectors; all is each layer, and their average. By default the average, or what the index has.",
+            help="Layers; all is every layer and their average [average, or that of the index].",
         ),
     ] = None,
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Number of neighbors.")] = 5,
     same_word: Annotated[
-        bool, typer.Option("--same-word", help="Only occurrences of the same word; by default any token may be near.")
+        bool, typer.Option("--same-word", help="Find only occurrences of the same word [any token].")
     ] = False,
     substring: Annotated[
-        bool, typer.Option("--substring", help="WORD may be a part of a token, as 눈 of 눈이.")
+        bool, typer.Option("--substring", help="Let WORD be a part of a token, such as 눈 of 눈이.")
     ] = False,
     vectors: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec, whose neighbors are shown beside."),
+        typer.Option(metavar="FILE", help="Static vectors (GloVe or word2vec) whose neighbors are shown as well."),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH", help="Folder, file or zip of a model; by default the index's, or the packaged one."
+            metavar="PATH", help="Model: folder, file, zip or name [that of the index, or the packaged model]."
         ),
     ] = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
             metavar="words|han|spaces|spacy:xx",
-            help="How text becomes tokens. By default words for the sentence, and spaces for the corpus.",
+            help="Tokenizer [that of the model for the sentence, spaces for the corpus].",
         ),
     ] = None,
     max_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Maximum number of corpus tokens [all].")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the results to this file.")
     ] = None,
     overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
 ) -> None:
-    """Find what is nearest to a word in its sentence (Table 4 of the paper), for example:
+    """Find the nearest neighbors of a word in its sentence (Table 4 of the paper), for example:
 
     elmo neighbors --corpus corpus.txt.xz "The actor was praised in the play ." --word play
 
-    Every token of the corpus is a candidate, as in the paper: near ones are mostly the same word in the same sense, and
-    then words that could stand there. --same-word asks for the first alone. A sentence equal to the given one is left
-    out, and of equal occurrences only one is shown. The corpus is embedded each time; `elmo index build` does it once.
+    Every token of the corpus is a candidate, as in the paper: the nearest are mostly the same word in the same sense,
+    followed by words that could replace it. --same-word keeps the former only. Sentences equal to the given one are
+    excluded, and equal occurrences are shown once. The corpus is embedded each time; `elmo index build` does it once.
     """
     from elmokit.analysis.search.neighbors import make_query, scan
     from elmokit.analysis.search.tokenized_corpus import TokenizedCorpus
@@ -91,7 +91,7 @@ def neighbors(
         check_target(output, overwrite=overwrite)
     if index is not None:
         if max_tokens is not None:
-            raise ConfigError("--max-tokens: is for --corpus; an index is what it is")
+            raise ConfigError("--max-tokens: expected --corpus, found --index, whose size is fixed")
         found, elmo = search_index(index, sentence, word, layer, k, same_word, model, tokenizer, substring=substring)
         static = near_words(vectors, found.query.occurrence.word, k)
     else:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 Overwrite = Annotated[
     bool,
-    typer.Option("--overwrite", help="Replace the output file if there is one, when the new one is complete."),
+    typer.Option("--overwrite", help="Replace an existing output file once the new one is complete."),
 ]
 
 

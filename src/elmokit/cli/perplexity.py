@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def perplexity(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder, file or zip of a model with a softmax.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Model with a softmax: folder, file, zip or name.")],
     inputs: Annotated[
         list[str], typer.Argument(metavar="FILE", help="Text files, also .gz, .xz, .bz2, .zst; - is standard input.")
     ],
@@ -25,41 +25,41 @@ def perplexity(
         str,
         typer.Option(
             metavar="spaces|words|han|spacy:xx",
-            help="How lines become tokens; by default the text is tokenised already.",
+            help="Tokenizer; spaces is for tokenized text.",
         ),
     ] = "spaces",
     vocabulary: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Score over these words only, one per line: all others of the model count as one unknown word. For "
-            "comparing models with different vocabularies.",
+            help="Smaller vocabulary to score with, one word per line; all other words count as unknown. For "
+            "comparing models with different vocabularies [that of the model].",
         ),
     ] = None,
     published: Annotated[
         bool,
         typer.Option(
             "--published",
-            help="As the published program: 256 rows side by side, each going on from the sentence before it; the "
-            "figure is then the geometric mean. By default every sentence starts from zero.",
+            help="Evaluate as the published program: 256 rows that carry their state from sentence to sentence; the "
+            "result is the geometric mean of both directions [zero state per sentence].",
         ),
     ] = False,
     encoding_errors: Annotated[
-        Literal["strict", "replace", "ignore"], typer.Option(help="What to do about bytes that are not UTF-8.")
+        Literal["strict", "replace", "ignore"], typer.Option(help="Handling of bytes that are not UTF-8.")
     ] = "strict",
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the results to this file.")
     ] = None,
     overwrite: Overwrite = False,
     device: training.Device = None,
     threads: training.Threads = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
 ) -> None:
-    """Measure a model on a text, for example: elmo perplexity run/ test.txt
+    """Compute the perplexity of a model on text, for example: elmo perplexity run/ test.txt
 
-    One sentence a line. Every word counts, words out of the vocabulary as the one unknown word, and the end of each
-    sentence (forward) or its begin (backward). The softmax is over the whole vocabulary of the model.
+    One sentence per line. Every token counts, words outside the vocabulary as <UNK>, as does the mark at the end of
+    each sentence (forward) or at its start (backward). The softmax is over the whole vocabulary of the model.
     """
     import torch
 

@@ -13,26 +13,28 @@ from elmokit.cli.output import Overwrite
 
 def polysemy(
     model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
     ] = None,
     triples: Annotated[
         Path | None,
         typer.Option(
             metavar="JSON",
-            help="Your own triples: a list of {word, sense, other_sense, same: [SENTENCE, SENTENCE], other: SENTENCE}.",
+            help="Triples to judge [the packaged ones]: a list of "
+            "{word, sense, other_sense, same: [SENTENCE, SENTENCE], other: SENTENCE}.",
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the results to this file.")
     ] = None,
     overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Judge triples of sentences: two with one sense of a word, one with another.
+    """Judge whether a model separates word senses, for example: elmo polysemy --model run/
 
-    The three numbers are the cosines of the two of one sense, and of each of them and the third. A triple is right (+)
-    if the first is the greatest; the second sign says the same of Euclidean distances. Layer 0 knows a word alone,
-    without its sentence: its three are equal, never right.
+    Each triple has two sentences with one sense of a word, and one with another sense. The three numbers are cosines:
+    between the two occurrences of the same sense, and between each of them and the third. A triple is right (+) if the
+    first is the largest; the second sign is the same for Euclidean distances. Layer 0 does not see the sentence: its
+    three cosines are equal, so it is never right.
     """
     from dataclasses import asdict
 

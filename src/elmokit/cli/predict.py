@@ -9,26 +9,26 @@ import typer
 
 
 def predict(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="A part of a sentence.")],
-    backward: Annotated[bool, typer.Option("--backward", help="What stands before the text, not after it.")] = False,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Part of a sentence, with or without a gap.")],
+    backward: Annotated[
+        bool, typer.Option("--backward", help="Predict the word before the text, not after it.")
+    ] = False,
     gap: Annotated[
-        str, typer.Option(metavar="TOKEN", help="What marks a gap in the text, to be filled from both sides.")
+        str, typer.Option(metavar="TOKEN", help="Token that marks a gap, which is filled from both sides.")
     ] = "___",
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="How many words.")] = 10,
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="Number of words.")] = 10,
     model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
     ] = None,
     tokenizer: Annotated[
         str | None,
-        typer.Option(
-            metavar="words|han|spaces|spacy:xx", help="How the text becomes tokens; by default as the model says."
-        ),
+        typer.Option(metavar="words|han|spaces|spacy:xx", help="Tokenizer [that of the model]."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
     """Predict words with their probabilities, for example: elmo predict "Let's stick to"
 
-    </S> is the end of the sentence, and <S> its begin.
+    </S> is the end of the sentence, and <S> its start.
 
     \b
     elmo predict --backward "sat on the mat ."

@@ -21,29 +21,29 @@ def _pretrain(
     output: training.Output,
     preset: Annotated[
         Literal["tiny", "light", "base", "small", "medium", "original"] | None,
-        typer.Option(help="Shape and settings: tiny takes seconds; the last three are as published. Default: base."),
+        typer.Option(help="Shape and settings: tiny takes seconds; the last three are as published [base]."),
     ] = None,
     options: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Another shape: an options.json, as published.")
+        str | None,
+        typer.Option(metavar="FILE", help="Model shape: an options.json, as published [that of the preset]."),
     ] = None,
     branch: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="Start from the last checkpoint of another run, which is left as it is."),
+        typer.Option(metavar="RUN", help="Start from the last checkpoint of another run, which is not changed."),
     ] = None,
     grow: Annotated[
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="Start from a narrower trained model: a wider one with the same layers, words and, at first, the same "
-            "perplexity.",
+            help="Widen a trained model: start with its layers, its vocabulary and its perplexity.",
         ),
     ] = None,
     decay_now: Annotated[
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="End a run: from its last checkpoint on, the learning rate falls to zero over this share of the whole "
-            "run, such as 0.2. Requires --resume or --branch.",
+            help="End a run: from its last checkpoint on, the learning rate decays to zero over this fraction of the "
+            "whole run, such as 0.2. Requires --resume or --branch.",
         ),
     ] = None,
     tokenize: training.Tokenize = False,
@@ -120,8 +120,8 @@ def _defaults() -> dict[str, str]:
     for item in fields(TrainingSettings):
         base = shown(getattr(PRESETS["base"].settings, item.name))
         differs = len({getattr(preset.settings, item.name) for preset in PRESETS.values()}) > 1
-        found[item.name] = f"{base or 'not given'} in preset base" if differs else base
+        found[item.name] = f"{base or 'none'} in preset base" if differs else base
     return found
 
 
-pretrain = with_settings(_pretrain, TrainingSettings, behind="options", but=training.NO_FLAGS, defaults=_defaults())
+pretrain = with_settings(_pretrain, TrainingSettings, after="options", exclude=training.NO_FLAGS, defaults=_defaults())

@@ -16,51 +16,53 @@ if TYPE_CHECKING:
 
 
 def probe(
-    train: Annotated[Path, typer.Option(metavar="FILE", help="CoNLL-U (.conllu) or CoNLL columns, also compressed.")],
-    test: Annotated[Path, typer.Option(metavar="FILE", help="Text of the same form to test on.")],
+    train: Annotated[
+        Path, typer.Option(metavar="FILE", help="Training data: CoNLL-U (.conllu) or CoNLL columns; also compressed.")
+    ],
+    test: Annotated[Path, typer.Option(metavar="FILE", help="Test data in the same format.")],
     column: Annotated[
         str,
         typer.Option(
-            metavar="NAME|NUMBER", help="Which tags: upos, xpos, deprel, ... of CoNLL-U, or a column's number from 1."
+            metavar="NAME|NUMBER", help="Column of the tags: upos, xpos, deprel, ... of CoNLL-U, or its number from 1."
         ),
     ] = "upos",
     word_column: Annotated[
-        int | None, typer.Option(metavar="NUMBER", min=1, help="Which words; by default 2 in CoNLL-U, else 1.")
+        int | None, typer.Option(metavar="NUMBER", min=1, help="Column of the words [2 in CoNLL-U, else 1].")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
     ] = None,
     layers: Annotated[
         str,
         typer.Option(
             metavar="all|0,1,2-1,top,average",
-            help="Which vectors: all is each layer, and their average; 2-1 is what layer 2 adds to layer 1.",
+            help="Layers: all is every layer and their average; 2-1 is layer 2 minus layer 1.",
         ),
     ] = "all",
     control: Annotated[
-        bool, typer.Option("--control", help="The same again with random weights, in a model of the same shape.")
+        bool, typer.Option("--control", help="Also probe a model of the same shape with random weights.")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the results to this file.")
     ] = None,
     overwrite: Overwrite = False,
-    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Passes over the training text.")] = 10,
-    batch_size: Annotated[int, typer.Option(metavar="N", min=1, help="Tokens a step.")] = 256,
+    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Epochs over the training data.")] = 10,
+    batch_size: Annotated[int, typer.Option(metavar="N", min=1, help="Tokens per batch.")] = 256,
     learning_rate: Annotated[
-        float, typer.Option(metavar="RATE", help="Adam's, at first; it falls to zero at the end.")
+        float, typer.Option(metavar="RATE", help="Initial learning rate of Adam; it decays to zero.")
     ] = 0.005,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Random seed of the token order and of the weights of --control.")
     ] = 1,
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; by default cpu.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps [cpu].")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
 ) -> None:
     """Probe the layers for syntax with a linear classifier (Table 6 of the paper), for example:
 
     elmo probe --train en-train.conllu --test en-test.conllu --column xpos --control -o probe.json
 
-    Vectors are computed once and stay as they are. The figure is the percentage of tokens with the right tag, beside
-    that of each word's most frequent tag. Any column will do: --column 3 for the chunks of CoNLL-2000.
+    The vectors are frozen. Scores are accuracies in percent; the baseline gives every word its most frequent tag. Any
+    column of tags can be probed, such as --column 3 for the chunks of CoNLL-2000.
     """
 
     from elmokit.analysis.probe.probe_fit import ProbeSettings

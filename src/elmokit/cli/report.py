@@ -13,25 +13,28 @@ from elmokit.cli.output import Overwrite
 def report(
     inputs: Annotated[
         list[Path],
-        typer.Argument(metavar="RESULT...", help="Results (.json), and folders of results, of runs, of `elmo ablate`."),
+        typer.Argument(
+            metavar="RESULT...", help="Results (.json), and folders of results, of task runs or of `elmo ablate`."
+        ),
     ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="HTML", help="The page; Markdown and pictures go beside it.")
+        Path,
+        typer.Option("-o", "--output", metavar="HTML", help="HTML page to write; Markdown and figures go next to it."),
     ],
     model: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="The model that the results are of, to tell its size and card."),
+        typer.Option(metavar="PATH", help="Model of the results, to include its size and card."),
     ] = None,
     mixed: Annotated[bool, typer.Option("--mixed", help="Allow results of different models on one page.")] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Set results beside those of the paper, every table and figure of it, for example:
+    """Compare results with every table and figure of the paper, for example:
 
     elmo report wsd.json probe.json play.json ablate-snli less-snli weights.json runs/ -o report.html
 
-    What is not given is called not measured. The page needs no other file; report.md has the same for Markdown, with
-    pictures as files. Under each figure is the command that made it. Results of different models are refused, unless
-    --mixed says that they belong on one page; each then names its model.
+    Missing results are marked as not measured. The page needs no other file; report.md has the same as Markdown, with
+    figures as files. Every result has the command that made it. Results of different models are rejected, unless
+    --mixed allows them; each then names its model.
     """
     from elmokit import weights
     from elmokit.analysis.report.full_report import check_page, make_page, write_page

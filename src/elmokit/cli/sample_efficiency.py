@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from elmokit.analysis.studies.study import Outcome
 
 PICTURE = "curve.png"
-Fractions = Annotated[str, typer.Option(metavar="X,X", help="Parts of the training data, above 0 and up to 1.")]
+Fractions = Annotated[str, typer.Option(metavar="X,X", help="Fractions of the training data, above 0 and up to 1.")]
 
 
 def _command(name: str) -> Any:
@@ -46,7 +46,7 @@ def _command(name: str) -> Any:
         from elmokit.analysis.studies.sample_efficiency import curve, numbers, variants
         from elmokit.analysis.studies.study import Study
 
-        expected = "numbers above 0 and up to 1, as 0.001,0.01,0.1,1"
+        expected = "numbers above 0 and up to 1, such as 0.001,0.01,0.1,1"
         parts: list[float] = numbers_of(fractions, "--fractions", float, expected, lambda part: 0 < part <= 1)
         require_drawing()
         folder = training.expanded(output)
@@ -66,17 +66,17 @@ def _command(name: str) -> Any:
     return study_command(
         sample_efficiency,
         chosen,
-        behind="seeds",
+        after="seeds",
         varied=VARIED,
         help=f"""Train the task on parts of the training data, without ELMo and with it:
 
         \b
         elmo sample-efficiency {name} --train train.txt --dev dev.txt --test test.txt -o less-{name} --fractions 0.1,1
 
-        Figure 1 of the paper. A smaller part is contained in a larger one. "As good after" is the first epoch of ELMo
+        Figure 1 of the paper. Smaller parts are contained in larger ones. "As good after" is the first epoch of ELMo
         whose dev score is at least the baseline's best, with the updates until then. The folder gets results.json and
         {PICTURE}. Each run is one of `elmo task {name} train`, with the settings that are given here. After an
-        interruption the same command goes on.
+        interruption the same command continues.
         """,
     )
 

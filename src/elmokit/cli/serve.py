@@ -14,32 +14,44 @@ def serve(
     ] = None,
     task: Annotated[
         list[str] | None,
-        typer.Option(metavar="RUN", help="Folder of a task run, or NAME=RUN; may be given several times."),
+        typer.Option(metavar="RUN", help="Folder of a task run, or NAME=RUN; repeatable."),
     ] = None,
     index: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Index made by `elmo index build`.")] = None,
     vectors: Annotated[Path | None, typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec.")] = None,
-    tokenizer: Annotated[str, typer.Option(metavar="words|han|spaces|spacy:xx", help="Tokenizer for texts.")] = "words",
-    dtype: Annotated[str, typer.Option(metavar="float32|int8", help="Weights of the LSTMs.")] = "float32",
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ... [cpu].")] = None,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to bind to [this machine only].")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", help="Port; 0 is any free one.")] = 8000,
+    tokenizer: Annotated[
+        str, typer.Option(metavar="words|han|spaces|spacy:xx", help="Tokenizer of raw text.")
+    ] = "words",
+    dtype: Annotated[str, typer.Option(metavar="float32|int8", help="Precision of the LSTM weights.")] = "float32",
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps [cpu].")] = None,
+    host: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS", help="Address to bind to; the default is reachable from this machine only."),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", help="Port; 0 for any free one.")] = 8000,
     api_key_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File with the API key [the variable ELMO_API_KEY, if set].")
+        Path | None,
+        typer.Option(metavar="FILE", help="File with the API key [environment variable ELMO_API_KEY, if set]."),
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
-        typer.Option(metavar="ORIGIN", help="Other site whose pages may use the API (CORS); several times."),
+        typer.Option(metavar="ORIGIN", help="Site whose pages may use the API (CORS) [none]; repeatable."),
     ] = None,
     workers: Annotated[int, typer.Option(metavar="N", help="Engine processes, each with its own model.")] = 1,
-    threads: Annotated[int | None, typer.Option(metavar="N", help="CPU threads per engine process.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", help="CPU threads per engine process [all cores].")
+    ] = None,
     batch_tokens: Annotated[int, typer.Option(metavar="N", help="Tokens per batch.")] = 4096,
-    max_sentences: Annotated[int, typer.Option(metavar="N", help="Sentences per request.")] = 1024,
-    max_tokens: Annotated[int, typer.Option(metavar="N", help="Tokens per request.")] = 8192,
-    max_bytes: Annotated[int, typer.Option(metavar="N", help="Bytes per request body.")] = 2 * 2**20,
-    queue_requests: Annotated[int, typer.Option(metavar="N", help="Requests that may wait; more get 429.")] = 512,
-    queue_tokens: Annotated[int, typer.Option(metavar="N", help="Tokens that may wait; more get 429.")] = 65536,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Deadline of a request.")] = 30,
-    access_log: Annotated[bool, typer.Option("--access-log", help="Print a line per request.")] = False,
+    max_sentences: Annotated[int, typer.Option(metavar="N", help="Maximum sentences per request.")] = 1024,
+    max_tokens: Annotated[int, typer.Option(metavar="N", help="Maximum tokens per request.")] = 8192,
+    max_bytes: Annotated[int, typer.Option(metavar="N", help="Maximum bytes per request body.")] = 2 * 2**20,
+    queue_requests: Annotated[
+        int, typer.Option(metavar="N", help="Maximum waiting requests; more get status 429.")
+    ] = 512,
+    queue_tokens: Annotated[
+        int, typer.Option(metavar="N", help="Maximum waiting tokens; more get status 429.")
+    ] = 65536,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Timeout of a request, in seconds.")] = 30,
+    access_log: Annotated[bool, typer.Option("--access-log", help="Print one line per request.")] = False,
 ) -> None:
     """Serve the explorer page and an HTTP API, for example:
 

@@ -19,24 +19,26 @@ from elmokit.training.settings_fields import (
     with_current_names,
 )
 
+_METAVARS: dict[Any, str] = {int: "N", float: "X"}  # placeholders in `--help` of fields that have none of their own
+
 
 def with_settings(
     command: Callable[..., None],
     settings: type,
     *,
-    behind: str,
-    but: Collection[str] = (),
+    after: str,
+    exclude: Collection[str] = (),
     last: Collection[str] = (),
     defaults: Mapping[str, str] | None = None,
 ) -> Callable[..., None]:
     """The command with a flag for every field of settings in the place of its `**values`; what is not given is None.
 
-    behind: the parameter of its own that they follow in `--help`. but: fields that the command decides itself. last:
+    after: the parameter of its own that they follow in `--help`. exclude: fields that the command decides itself. last:
     fields that `--help` shows after the others. defaults: what `--help` shows instead of the defaults of the fields.
     """
     own = list(inspect.signature(command, eval_str=True).parameters.values())[:-1]  # all but **values
-    cut = [parameter.name for parameter in own].index(behind) + 1
-    flags = list(_flags(settings, but, last, defaults or {}))
+    cut = [parameter.name for parameter in own].index(after) + 1
+    flags = list(_flags(settings, exclude, last, defaults or {}))
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own[:cut], *flags, *own[cut:])]
 
     @functools.wraps(command)
@@ -57,18 +59,19 @@ def shown(value: Any) -> str:
 
 
 def _flags(
-    settings: type, but: Collection[str], last: Collection[str], defaults: Mapping[str, str]
+    settings: type, exclude: Collection[str], last: Collection[str], defaults: Mapping[str, str]
 ) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(settings)
     for item in sorted(fields(settings), key=lambda item: item.name in last):
-        if item.name in but:
+        if item.name in exclude:
             continue
         about, kind = field_metadata(settings, item.name), base_of(hints[item.name])
         default = defaults.get(item.name, shown(default_of(item)))
         text = about["help"] + (f" [{default}]" if default else "")
         name = f"{flag(item.name)}/--no-{flag(item.name)[2:]}" if kind is bool else flag(item.name)
         kind = list[get_args(kind)[0]] if get_origin(kind) is tuple else kind  # type: ignore[misc]
-        info = typer.Option(name, help=text, metavar=about["metavar"], hidden=about["hidden"], show_default=False)
+        metavar = about["metavar"] or _METAVARS.get(kind)
+        info = typer.Option(name, help=text, metavar=metavar, hidden=about["hidden"], show_default=False)
         yield _parameter(item.name, kind, info)
         if former := FORMER_NAMES.get(item.name):
             yield _parameter(former, kind, typer.Option(flag(former), help=text, hidden=True))

@@ -17,52 +17,52 @@ static = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 Vectors = Annotated[
     Path, typer.Argument(metavar="VECTORS", help="GloVe text, word2vec text or binary (.bin), also compressed.")
 ]
-Many = Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many words.")]
+Many = Annotated[int, typer.Option("-k", metavar="N", min=1, help="Number of words.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON array.")]
 
 
 @static.callback()
 def _static() -> None:
-    """Train static vectors (word2vec), and ask these or others for neighbors and analogies."""
+    """Train static vectors (word2vec), and find neighbors and analogies in these or others."""
 
 
 @static.command(short_help="Train word2vec on a corpus.")
 def train(
     corpus: Annotated[
-        list[str], typer.Option(metavar="FILE", help="Text, also compressed; may be given several times.")
+        list[str], typer.Option(metavar="FILE", help="Text, one sentence per line; also compressed; repeatable.")
     ],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="OUT", help="File to write: word2vec text, or binary if .bin.")
     ],
     algorithm: Annotated[
         Literal["cbow", "skipgram"],
-        typer.Option(help="Guess a word from those around it, or those around it from the word."),
+        typer.Option(help="Predict a word from its context (cbow), or its context from the word (skipgram)."),
     ] = "cbow",
-    dim: Annotated[int, typer.Option(metavar="N", min=1, help="Numbers of a vector.")] = 100,
-    window: Annotated[int, typer.Option(metavar="N", min=1, help="Words on either side that count.")] = 5,
-    min_count: Annotated[int, typer.Option(metavar="N", min=1, help="Leave out rarer words.")] = 5,
+    dim: Annotated[int, typer.Option(metavar="N", min=1, help="Dimension of the vectors.")] = 100,
+    window: Annotated[int, typer.Option(metavar="N", min=1, help="Context words on each side.")] = 5,
+    min_count: Annotated[int, typer.Option(metavar="N", min=1, help="Minimum number of occurrences of a word.")] = 5,
     negative: Annotated[int, typer.Option(metavar="N", min=1, help="Negative samples per word.")] = 5,
     sample: Annotated[
         float,
-        typer.Option(metavar="X", min=0, help="Read words less often that are more than this part of the text; 0: no."),
+        typer.Option(
+            metavar="X", min=0, help="Threshold of subsampling frequent words, as a fraction of the text; 0 for none."
+        ),
     ] = 1e-3,
-    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Passes over the corpus.")] = 5,
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Words in lower case.")] = False,
+    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Epochs over the corpus.")] = 5,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Convert words to lower case.")] = False,
     tokenizer: Annotated[
         str,
-        typer.Option(metavar="spaces|words|han|spacy:xx", help="How lines become tokens; by default they are already."),
+        typer.Option(metavar="spaces|words|han|spacy:xx", help="Tokenizer; spaces is for tokenized text."),
     ] = "spaces",
     seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Random seed.")] = 1,
     workers: Annotated[
-        int, typer.Option(metavar="N", min=1, max=4096, help="Threads; with more than one, no two runs are the same.")
+        int, typer.Option(metavar="N", min=1, max=4096, help="Threads; with more than one, runs are not reproducible.")
     ] = 1,
     max_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Maximum number of corpus tokens [all].")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace OUT, which stays until the new one is complete.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT once the new file is complete.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
 ) -> None:
     """Train word2vec on a corpus, for example:
 
@@ -98,7 +98,7 @@ def train(
 @static.command(short_help="Print the nearest words.")
 def neighbors(
     vectors: Vectors,
-    word: Annotated[str, typer.Argument(metavar="WORD", help="A word.")],
+    word: Annotated[str, typer.Argument(metavar="WORD", help="Word to look up.")],
     k: Many = 10,
     as_json: AsJson = False,
 ) -> None:
@@ -111,9 +111,9 @@ def neighbors(
 @static.command(short_help="Print the words that complete an analogy.")
 def analogy(
     vectors: Vectors,
-    a: Annotated[str, typer.Argument(metavar="A", help="As king.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="As man.")],
-    c: Annotated[str, typer.Argument(metavar="C", help="As woman.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="Word to add, such as king.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Word to subtract, such as man.")],
+    c: Annotated[str, typer.Argument(metavar="C", help="Word to add, such as woman.")],
     k: Many = 10,
     as_json: AsJson = False,
 ) -> None:

@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from elmokit.tasks.shared.task_base import Task
 
 Folder = Annotated[
-    Path, typer.Option("-o", "--output", metavar="FOLDER", help="For the runs, a folder each, and for results.json.")
+    Path,
+    typer.Option(
+        "-o", "--output", metavar="FOLDER", help="Folder of the runs, one subfolder each, and of results.json."
+    ),
 ]
-Seeds = Annotated[str, typer.Option(metavar="N,N", help="Train everything once with each of these.")]
+Seeds = Annotated[str, typer.Option(metavar="N,N", help="Random seeds; every variant is trained once with each.")]
 
 
 class StudyGroup(TyperGroup):
-    """A command a task, made when it is asked for: its flags need the task's settings, and torch with them."""
+    """One command per task, made on request: its flags need the task's settings, and torch with them."""
 
     def task_command(self, task: str) -> Any:
         """The command of one task; each study has its own."""
@@ -46,11 +49,11 @@ class StudyGroup(TyperGroup):
 
 
 def study_command(
-    function: Callable[..., None], task: Task[Any, Any], *, behind: str, varied: Collection[str], help: str
+    function: Callable[..., None], task: Task[Any, Any], *, after: str, varied: Collection[str], help: str
 ) -> Any:
     """A function as the command of a task, with flags for its settings, but for those that the study varies."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name=task.name, help=help)(with_task_settings(function, task.settings, behind=behind, but=varied))
+    app.command(name=task.name, help=help)(with_task_settings(function, task.settings, after=after, exclude=varied))
     return get_command(app)
 
 
@@ -116,5 +119,5 @@ def numbers_of(text: str, flag: str, kind: type[int] | type[float], expected: st
 
 def seeds_of(text: str) -> list[int]:
     """The seeds that `--seeds` names."""
-    seeds: list[int] = numbers_of(text, "--seeds", int, "whole numbers from 0, as 0,1,2", lambda seed: seed >= 0)
+    seeds: list[int] = numbers_of(text, "--seeds", int, "integers from 0, such as 0,1,2", lambda seed: seed >= 0)
     return seeds

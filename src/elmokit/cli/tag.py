@@ -48,7 +48,8 @@ def tag(
         ),
     ] = "words",
     model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="biLM of the tagger; by default the packaged model.")
+        str | None,
+        typer.Option(metavar="PATH", help="biLM of the tagger: folder, file, zip or name [the packaged model]."),
     ] = None,
     device: training.Device = None,
     threads: training.Threads = None,

@@ -1,4 +1,4 @@
-"""`elmo task`: train, evaluate and use the tasks. One function a verb serves them all."""
+"""`elmo task`: train, evaluate and use the tasks. One function per verb serves them all."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 Model = Annotated[
-    str | None, typer.Option(metavar="PATH", help="Where the biLM of the run is now, if it is not where it was.")
+    str | None, typer.Option(metavar="PATH", help="biLM of the run, if it has moved since [the one in training].")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 class _Tasks(TyperGroup):
-    """A group of commands a task, made when it is asked for."""
+    """One group of commands per task, made on request."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The tasks, then what is for all of them."""
@@ -77,7 +77,7 @@ task.command(short_help="Pack a run as a tagger for `elmo tag`.")(pack)
 
 @task.callback()
 def _task() -> None:
-    """Train, evaluate and use six tasks, with ELMo and without, for example:
+    """Train, evaluate and use task models, with ELMo and without, for example:
 
     \b
     elmo task ner train --train eng.train --dev eng.testa --test eng.testb -o runs/ner
@@ -93,14 +93,12 @@ def _verbs(name: str) -> typer.Typer:
     )
 
     @verbs.command(
-        short_help="Score a run on labelled data.",
-        help=f"Print the scores of a run on labelled data: elmo task {name} evaluate runs/{name} test.txt",
+        short_help="Score a run on labeled data.",
+        help=f"Print the scores of a run on labeled data: elmo task {name} evaluate runs/{name} test.txt",
     )
     def evaluate(
         run: RunFolder,
-        file: Annotated[
-            Path, typer.Argument(metavar="FILE", help="Labelled data, in the format of the training data.")
-        ],
+        file: Annotated[Path, typer.Argument(metavar="FILE", help="Labeled data, in the format of the training data.")],
         model: Model = None,
         cache_dir: CacheFolder = None,
         cache_limit: CacheLimit = 20,
@@ -108,7 +106,7 @@ def _verbs(name: str) -> typer.Typer:
         threads: training.Threads = None,
         quiet: training.Quiet = False,
         output: Annotated[
-            Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+            Path | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the results to this file.")
         ] = None,
         overwrite: Overwrite = False,
         as_json: AsJson = False,
@@ -150,7 +148,7 @@ def _verbs(name: str) -> typer.Typer:
         model: Model = None,
         device: training.Device = None,
         threads: training.Threads = None,
-        as_json: Annotated[bool, typer.Option("--json", help="JSON lines on a terminal too.")] = False,
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal, too.")] = False,
     ) -> None:
         from rich.console import Console
 
@@ -226,7 +224,7 @@ def _train_command(name: str) -> Any:
         elmo task {name} train ... --no-elmo --vectors glove.txt -o runs/{name}-baseline
 
         The layers of the biLM are computed once and kept in a cache. After a crash the same command with --resume ends
-        with the same weights. What is not said has the default in brackets.
+        with the same weights. Defaults are in brackets.
         """,
-    )(with_task_settings(train, chosen.settings, behind="test"))
+    )(with_task_settings(train, chosen.settings, after="test"))
     return get_command(app)

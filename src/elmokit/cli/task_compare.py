@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 def compare(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or folders of complete runs.")
+        list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or folders that contain complete runs.")
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the results to this file.")
     ] = None,
     overwrite: Overwrite = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare runs of one task, for example: elmo task compare runs/ner-baseline runs/ner
 
-    Runs that differ in the seed alone are one line: mean and standard deviation. The baseline is the first without
+    Runs that differ only in the seed are one line: mean and standard deviation. The baseline is the first without
     ELMo; gains are those of the test scores, or of the dev scores where there is no test data.
     """
     from rich.table import Table

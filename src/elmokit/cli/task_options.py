@@ -19,29 +19,32 @@ if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import Data
     from elmokit.tasks.shared.task_base import Task
 
-TrainFiles = Annotated[
-    list[str] | None, typer.Option("--train", metavar="FILE", help="Training data; may be repeated.")
-]
+TrainFiles = Annotated[list[str] | None, typer.Option("--train", metavar="FILE", help="Training data; repeatable.")]
 DevFile = Annotated[
-    str | None, typer.Option("--dev", metavar="FILE", help="Decides which epoch is best; else some is held out.")
+    str | None,
+    typer.Option(
+        "--dev", metavar="FILE", help="Development data, which selects the best epoch [--hold-out of --train]."
+    ),
 ]
-TestFile = Annotated[str | None, typer.Option("--test", metavar="FILE", help="Scored once, with the best weights.")]
+TestFile = Annotated[
+    str | None, typer.Option("--test", metavar="FILE", help="Test data, scored once with the best weights.")
+]
 CacheFolder = Annotated[
     Path | None, typer.Option("--cache-dir", metavar="FOLDER", help="Folder of the layer cache [~/.cache/elmokit].")
 ]
 CacheLimit = Annotated[
-    float, typer.Option("--cache-limit", metavar="GB", min=0, max=1e6, help="Size of the cache, at most.")
+    float, typer.Option("--cache-limit", metavar="GB", min=0, max=1e6, help="Maximum size of the cache, in GB.")
 ]
 
 
 def with_task_settings(
-    command: Callable[..., None], settings: type, *, behind: str, but: Collection[str] = ()
+    command: Callable[..., None], settings: type, *, after: str, exclude: Collection[str] = ()
 ) -> Callable[..., None]:
     """The command with a flag for every setting of a task, the task's own first."""
     from elmokit.tasks.shared.task_settings import FitSettings
 
     shared = {item.name for item in fields(FitSettings)}
-    return with_settings(command, settings, behind=behind, but=but, last=shared)
+    return with_settings(command, settings, after=after, exclude=exclude, last=shared)
 
 
 def given_settings(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,7 +77,7 @@ def make_run(
     device: str | None = None,
     again: str = "--resume",
 ) -> None:
-    """Begin a run or take it up, and follow it to its end; `again` is what makes it go on after an interruption."""
+    """Start or resume a run and follow it to its end; `again` is what resumes it after an interruption."""
     from elmokit.cli.task_progress import follow
     from elmokit.disk.lock import locked
     from elmokit.tasks.runs.task_run import open_run

@@ -11,19 +11,23 @@ from elmokit.cli.output import Overwrite
 
 
 def weights(
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or folders of such.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or folders that contain runs.")
+    ],
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", metavar="OUT", help="A heat map (.png, .svg, .pdf), results (.json)."),
+        typer.Option(
+            "-o", "--output", metavar="OUT", help="Heat map (.png, .svg, .pdf) or results (.json); repeatable."
+        ),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Show the learnt weights of the layers, after the softmax (Figure 2 of the paper), for example:
+    """Show the learned weights of the layers, after the softmax (Figure 2 of the paper), for example:
 
     elmo task weights runs/snli runs/srl -o weights.png -o weights.json
 
-    A line a task and place; of runs that differ in the seed alone, the mean. Runs without ELMo, or with its top layer
-    alone, have no weights and are left out.
+    One line per task and place; runs that differ only in the seed are averaged. Runs without ELMo, or with its top
+    layer only, have no weights and are skipped.
     """
     from rich import box
     from rich.table import Table

@@ -24,15 +24,13 @@ if TYPE_CHECKING:
     from elmokit.pretrain.pretrain_run import HeldoutEvaluation, PretrainRun
 
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder of the run and the model.")]
-Device = Annotated[
-    str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1; by default a GPU where there is one.")
-]
-Threads = Annotated[int | None, typer.Option(metavar="N", min=1, max=4096, help="Threads of the CPU; by default all.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint; begin if there is none.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in the folder.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only warnings and errors.")]
+Device = Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda or cuda:1 [a GPU if available].")]
+Threads = Annotated[int | None, typer.Option(metavar="N", min=1, max=4096, help="CPU threads [all cores].")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint, or start if there is none.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only warnings and errors.")]
 
-Tokenize = Annotated[bool, typer.Option("--tokenize", help="Raw text: the same as --tokenizer words.")]
+Tokenize = Annotated[bool, typer.Option("--tokenize", help="Tokenize raw text; the same as --tokenizer words.")]
 
 NO_FLAGS = ("preset", "options", "frozen")  # settings that the commands decide, or have flags of their own for
 

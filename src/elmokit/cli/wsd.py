@@ -17,49 +17,47 @@ if TYPE_CHECKING:
 
 def wsd(
     train: Annotated[
-        Path, typer.Option(metavar="XML", help="Text with senses to learn from, as semcor.data.xml, also compressed.")
+        Path, typer.Option(metavar="XML", help="Training text with senses, such as semcor.data.xml; also compressed.")
     ],
     evaluate: Annotated[
         list[Path],
-        typer.Option(
-            "--eval", metavar="XML|FOLDER", help="Data sets to score, or a folder of them; may be given several times."
-        ),
+        typer.Option("--eval", metavar="XML|FOLDER", help="Test data, or a folder of it; repeatable."),
     ],
     model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Folder, file or zip of a model; by default the packaged one.")
+        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
     ] = None,
     wordnet: Annotated[
         Path | None,
-        typer.Option(metavar="PLACE", help="WordNet's folder, or a tar file of it; by default /usr/share/wordnet."),
+        typer.Option(metavar="PATH", help="WordNet: folder or tar file [/usr/share/wordnet]."),
     ] = None,
     layers: Annotated[
         str,
         typer.Option(
             metavar="all|0,1,2-1,top,average",
-            help="Which vectors: all is each layer, and their average; 2-1 is what layer 2 adds to layer 1.",
+            help="Layers: all is every layer and their average; 2-1 is layer 2 minus layer 1.",
         ),
     ] = "all",
     train_key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keys of --train; by default *.gold.key.txt beside it.")
+        Path | None, typer.Option(metavar="FILE", help="Sense keys of --train [*.gold.key.txt next to it].")
     ] = None,
     eval_key: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Keys of --eval, in its order; by default *.gold.key.txt beside each."),
+        typer.Option(metavar="FILE", help="Sense keys of --eval, in the same order [*.gold.key.txt next to each]."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Write the results to this file, too.")
+        Path | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the results to this file.")
     ] = None,
     overwrite: Overwrite = False,
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; by default cpu.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps [cpu].")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
 ) -> None:
-    """Tell word senses apart by the nearest sense vector (Table 5 of the paper), for example:
+    """Disambiguate word senses by the nearest sense vector (Table 5 of the paper), for example:
 
     elmo wsd --train semcor.data.xml --eval Evaluation_Datasets -o wsd.json
 
     Data is in the unified format of Raganato et al. 2017. The vector of a sense is the mean of its occurrences in
-    --train; that of a word of several tokens, their mean. Lemmas that --train lacks get WordNet's first sense, which is
-    the baseline too. ALL is all data sets together; test is all but semeval2007, as the paper counts.
+    --train; the vector of a word of several tokens is their mean. Lemmas that are not in --train get WordNet's first
+    sense, which is also the baseline. ALL is the union of all data sets; test is all but semeval2007, as in the paper.
     """
 
     from elmokit.analysis.senses.sense_corpus import find_corpora, read_corpus

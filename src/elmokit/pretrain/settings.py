@@ -47,12 +47,12 @@ class TrainingSettings:
         (), "Training text, one sentence per line; also compressed; quoted patterns; repeatable.", metavar="FILES"
     )
     heldout: str | None = option(None, "Held-out text, whose perplexity selects the best weights.", metavar="FILE")
-    tokenizer: str = option("spaces", "Tokenizer.", metavar="spaces|words|han|spacy:xx")
+    tokenizer: str = option("spaces", "Tokenizer; spaces is for tokenized text.", metavar="spaces|words|han|spacy:xx")
     encoding_errors: EncodingErrors = option("strict", "Handling of bytes that are not UTF-8.")
     max_sentence: int = option(200, "Maximum tokens per sentence; longer ones are split.", metavar="N", minimum=1)
     vocabulary: str | None = option(
         None,
-        "Output vocabulary: <S>, </S>, <UNK>, then words by frequency; default: from the text.",
+        "Output vocabulary: <S>, </S>, <UNK>, then words by frequency [built from the text].",
         metavar="FILE",
     )
     vocabulary_size: int = option(

@@ -23,7 +23,10 @@ def test_a_picture_of_all_pairs(tmp_path: Path) -> None:
     a, b = (sentence.vectors for sentence in elmo.embed(["a play .", ["a", "game"]], layers="average"))
     expected = a @ b.T / np.outer(np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1))
     np.testing.assert_allclose(shown(picture), expected, atol=1e-5)
+    assert "picture.save(path)" in repr(picture)
     assert picture._repr_png_().startswith(b"\x89PNG")
+    figure = picture.figure
+    assert figure.texts[0].get_window_extent().x1 <= figure.bbox.x1  # the title of a small picture is not cut off
     picture.save(tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_text().startswith("<?xml")
     (sentence,) = elmo.embed(["a play ."], layers="average")

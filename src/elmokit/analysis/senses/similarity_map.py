@@ -24,6 +24,9 @@ class Picture:
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
 
+    def __repr__(self) -> str:
+        return "<picture: a notebook shows it; picture.save(path) writes a .png, .svg or .pdf file>"
+
     def _repr_png_(self) -> bytes:
         return picture(self.figure, ".png")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".svg", ".pdf")
 _DATES = {".svg": "Date", ".pdf": "CreationDate"}  # metadata keys of the creation time, which is omitted
 
-_STROKES = (("#1f5a99", "o"), ("0.45", "s"), ("#b5541c", "^"))  # colour and mark of the lines of a curve
+_STROKES = (("#1f5a99", "o"), ("0.45", "s"), ("#b5541c", "^"))  # color and mark of the lines of a curve
 
 
 def check_picture(path: Path, *, overwrite: bool = False) -> Path:
@@ -72,7 +72,7 @@ def heat_map(
         axes.xaxis.tick_top()
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
-        axes.set_title(title, fontsize=10, loc="left")
+        figure.suptitle(title, fontsize=10, x=0.01, ha="left")  # of the figure: a small map is narrower than its title
         if numbers:
             dark = low + 0.6 * (high - low)
             for (i, j), value in np.ndenumerate(values):

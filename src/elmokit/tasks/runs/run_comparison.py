@@ -77,7 +77,7 @@ class RunComparison:
 
 def compare(folders: Sequence[Path]) -> RunComparison:
     """Set complete runs of one task beside each other."""
-    found = RunComparison(_comparable(folders))
+    found = RunComparison(tuple(map(_without_broken, _comparable(folders))))
     tasks = sorted({group.task for group in found.groups})
     if len(tasks) > 1:
         raise InputError(f"compare: expected runs of one task, found {' and '.join(tasks)}")
@@ -104,6 +104,17 @@ def _comparable(folders: Sequence[Path]) -> tuple[Group, ...]:
     for run in untested:
         log.warning("%s: has no test scores, %s; train it with --test", run, left)
     return tested if len(tested) > 1 else tuple(replace(group, test=()) for group in groups)
+
+
+def _without_broken(group: Group) -> Group:
+    """The group without runs that score 0 while others of it do not: their mean would say nothing of either."""
+    broken = [run for run, score in zip(group.folders, group.scores, strict=True) if not score]
+    if len(broken) in (0, len(group.folders)):
+        return group
+    for run in broken:
+        log.warning("%s: scores 0, has learned nothing, and is left out", run)
+    (sound,) = read_groups([run for run in group.folders if run not in broken])
+    return sound if group.test else replace(sound, test=())
 
 
 def read_groups(folders: Sequence[Path]) -> tuple[Group, ...]:

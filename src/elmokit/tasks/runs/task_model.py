@@ -134,6 +134,10 @@ class TaskModel:
             folder / files.WEIGHTS, {name: t for name, t in state.items() if not name.startswith(_BILM_WEIGHTS)}
         )
 
+    def __repr__(self) -> str:
+        inputs = "no ELMo" if self.bilm is None else "ELMo"
+        return f"TaskModel({self.task.name}, {inputs}, {self.device})"
+
     def predict(self, inputs: Iterable[Any]) -> list[dict[str, Any]]:
         """Predict for raw text, lists of tokens, or examples of the task; returns one dictionary per example.
 
@@ -141,6 +145,8 @@ class TaskModel:
         """
         if isinstance(inputs, str):
             raise InputError("predict expects a list of texts, found one string: use [text]")
+        if not isinstance(inputs, Iterable):
+            raise InputError(f"inputs: expected a list of texts or of lists of tokens, found {inputs!r}")
         examples = self.examples(inputs)
         found = self.predictions(examples, self.live_layers())
         return [self.task.to_json(*pair) for pair in zip(examples, found, strict=True)]

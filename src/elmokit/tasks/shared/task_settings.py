@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from elmokit.config import IndependentState
 from elmokit.training.settings_fields import check, option
 
 Place = Literal["input", "output", "both"]
@@ -18,9 +19,9 @@ class InputSettings:
     """Input settings: how tokens become vectors."""
 
     elmo: bool = option(True, "Use ELMo.")
-    model: str | None = option(None, "biLM: a folder, file or zip archive; by default the packaged model.")
-    state: Literal["reset", "warm"] | None = option(
-        None, "Initial LSTM state of every sentence: zero, or one fixed warm state; by default chosen per model."
+    model: str | None = option(None, "biLM: folder, file, zip or name [the packaged model].", metavar="PATH")
+    state: IndependentState | None = option(
+        None, "Initial LSTM state of every sentence: zero, or one fixed warm state [that of the model]."
     )
     elmo_at: Place = option("input", "Where ELMo is added; each place has its own scalar mix.")
     mix: Mix = option("all", "All biLM layers with learned weights, or the top layer only.")
@@ -29,7 +30,9 @@ class InputSettings:
     layer_norm: bool = option(False, "Apply layer normalization before mixing.")
     finetune_bilm: bool = option(False, "Fine-tune the biLM with the task (slow).")
     bilm_learning_rate: float = option(1e-4, "Peak learning rate of the biLM, with --finetune-bilm.", minimum=0)
-    vectors: str | None = option(None, "Static word vectors: GloVe text, word2vec text or binary, also compressed.")
+    vectors: str | None = option(
+        None, "Static word vectors: GloVe text, word2vec text or binary, also compressed.", metavar="FILE"
+    )
     train_vectors: bool = option(False, "Fine-tune the static vectors of words in the training data.")
     word_dim: int = option(100, "Dimension of the learned word vectors, without --vectors.", minimum=0)
     character_filters: int = option(0, "Filters of the character CNN trained with the task; 0 for none.", minimum=0)
