@@ -60,8 +60,9 @@ MODULES: dict[str, dict[str, str]] = {
     "allennlp.modules.highway": {_OURS: "Highway"},
     "allennlp.modules.lstm_cell_with_projection": {_OURS: "LstmCellWithProjection"},
     "allennlp.modules.scalar_mix": {_OURS: "ScalarMix"},
-    "allennlp.modules.token_embedders": {_OURS: "ElmoTokenEmbedder"},
+    "allennlp.modules.token_embedders": {_OURS: "ElmoTokenEmbedder ElmoTokenEmbedderMultiLang"},
     "allennlp.modules.token_embedders.elmo_token_embedder": {_OURS: "ElmoTokenEmbedder Elmo"},
+    "allennlp.modules.token_embedders.elmo_token_embedder_multilang": {_OURS: "ElmoTokenEmbedderMultiLang Elmo"},
     "allennlp.nn": {},
     "allennlp.nn.util": {
         f"{_OURS}.util": "add_sentence_boundary_token_ids remove_sentence_boundaries get_device_of "

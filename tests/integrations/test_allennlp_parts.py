@@ -22,6 +22,7 @@ from elmokit.integrations.allennlp import (
     ElmoLstm,
     ELMoTokenCharactersIndexer,
     ElmoTokenEmbedder,
+    ElmoTokenEmbedderMultiLang,
     Highway,
     LstmCellWithProjection,
     Params,
@@ -293,6 +294,99 @@ def test_old_error_name_catches_ours(model: Published, tmp_path: Path) -> None:
         Elmo(str(tmp_path / "nowhere.json"), model.files[1], 1)
     with pytest.raises(ConfigurationError):
         raise ConfigurationError("old code raises it too")
+
+
+def test_a_zero_row_before_a_word_shifts_the_end_as_in_allennlp(model: Published) -> None:
+    """The end mark stands after as many places as there are words, and so takes the place of the last word."""
+    elmo = Elmo(*model.files, 1, dropout=0.0)
+    ids = batch_to_ids([["x", "a", "b"]])
+    ids[0, 0] = 0
+    assert elmo._elmo_lstm._token_embedder(ids)["mask"].tolist() == [[True, False, True, True, False]]
+    output = elmo(ids)
+    assert output["mask"].tolist() == [[True, False, False]]
+    assert output["elmo_representations"][0].isfinite().all() and not output["elmo_representations"][0][0, 1:].any()
+
+
+# Embedders of several languages
+
+
+def test_one_model_and_one_matrix_per_language(model: Published, tmp_path: Path) -> None:
+    (tmp_path / "fr").mkdir()
+    french = Published(tmp_path / "fr", scale=0.2)
+    matrix = np.random.default_rng(0).normal(size=(12, 12))
+    torch.save(matrix, tmp_path / "fr" / "align.pth")  # an array, as the published ones
+    settings = {
+        "options_files": {"en": model.files[0], "fr": Path(french.files[0])},
+        "weight_files": {"en": model.files[1], "fr": Path(french.files[1])},
+        "aligning_files": {"en": "", "fr": tmp_path / "fr" / "align.pth"},
+        "scalar_mix_parameters": [-9e10, 1, -9e10],
+        "dropout": 0.0,
+    }
+    embedder = ElmoTokenEmbedderMultiLang.from_params(vocab=None, params=Params(settings))
+    ids = batch_to_ids([["le", "chat"]])
+    np.testing.assert_allclose(embedder(ids, "en")[0], model.embed(["le", "chat"])[1], atol=1e-5)
+    expected = french.embed(["le", "chat"])[1] @ matrix.T
+    np.testing.assert_allclose(embedder(ids, lang="fr")[0].detach(), expected, atol=1e-4)
+    assert {"elmo_fr.scalar_mix_0.gamma", "aligning_en.weight"} <= embedder.state_dict().keys()
+    assert not embedder.aligning_fr.weight.requires_grad
+    projected = ElmoTokenEmbedderMultiLang.from_params({**settings, "projection_dim": 5})
+    assert projected(ids, "fr").shape == (1, 2, 5) and projected.get_output_dim() == 5
+    with pytest.raises(ConfigurationError, match="lang: expected en, fr, found 'de'"):
+        embedder(ids, "de")
+    with pytest.raises(ConfigurationError, match="found options of en, fr and weights of en"):
+        ElmoTokenEmbedderMultiLang(settings["options_files"], {"en": model.files[1]})
+
+
+class Attack:
+    def __reduce__(self) -> tuple[object, ...]:
+        return print, ("a pickle ran code",)
+
+
+@pytest.mark.parametrize("content", [Attack(), torch.zeros(2, 2), {"a": 1}, np.array([Attack()], dtype=object)])
+def test_aligning_files_hold_a_matrix_and_nothing_else(
+    model: Published, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: object
+) -> None:
+    torch.save(content, tmp_path / "align.pth")
+    with pytest.raises(ConfigurationError, match=r"align.pth: expected a matrix"):
+        ElmoTokenEmbedderMultiLang(
+            {"en": model.files[0]}, {"en": model.files[1]}, aligning_files={"en": tmp_path / "align.pth"}
+        )
+    assert "ran code" not in capsys.readouterr().out
+
+
+# Vocabulary and tokens
+
+
+def test_vocabulary_gives_ids_by_namespace() -> None:
+    vocabulary = Vocabulary({"tokens": {"a": 3, "b": 5}})
+    assert vocabulary.get_index_to_token_vocabulary() == {0: "@@PADDING@@", 1: "@@UNKNOWN@@", 2: "b", 3: "a"}
+    assert vocabulary.add_tokens_to_namespace(["a", "c", "c"]) == [3, 4, 4]
+    assert (vocabulary.get_token_index("c"), vocabulary.get_token_index("z")) == (4, 1)
+    assert vocabulary.get_token_from_index(4) == "c" and vocabulary.get_vocab_size() == 5
+    assert vocabulary.add_token_to_namespace("B-PER", "labels") == 0
+    assert vocabulary.get_vocab_size("other_tags") == 0 and vocabulary.get_token_from_index(0, "other") == "@@PADDING@@"
+
+
+def test_vocabulary_of_many_words_takes_linear_time() -> None:
+    words = [str(number) for number in range(50_000)]
+    vocabulary = Vocabulary()
+    vocabulary.add_tokens_to_namespace(words)
+    assert [vocabulary.get_token_index(word) for word in words] == list(range(2, 50_002))
+
+
+def test_tokens_have_the_fields_of_a_tagger() -> None:
+    token = Token("cats", 4, lemma_="cat", pos_="NOUN")
+    assert (str(token), token.idx, token.lemma_, token.tag_) == ("cats", 4, "cat", None)
+
+
+def test_a_pickled_embedder_keeps_its_state(model: Published) -> None:
+    """flair saves its `ELMoEmbeddings` so, and moves `_states` to its device after loading."""
+    embedder = ElmoEmbedder(*model.files)
+    embedder.embed_sentence(["a", "b"])
+    twin = pickle.loads(pickle.dumps(embedder))
+    twin.elmo_bilm.to(device="cpu")
+    twin.elmo_bilm._elmo_lstm._states = tuple([state.to("cpu") for state in twin.elmo_bilm._elmo_lstm._states])
+    np.testing.assert_array_equal(twin.embed_batch([["c"]])[0], embedder.embed_batch([["c"]])[0])
 
 
 # Addresses of published files

@@ -16,6 +16,7 @@ from elmokit.integrations.allennlp.encoder_base import _EncoderBase
 from elmokit.integrations.allennlp.indexer import ELMoCharacterMapper, ELMoTokenCharactersIndexer, batch_to_ids
 from elmokit.integrations.allennlp.lstm import ElmoLstm, LstmCellWithProjection
 from elmokit.integrations.allennlp.mix import ScalarMix
+from elmokit.integrations.allennlp.multilang import ElmoTokenEmbedderMultiLang
 from elmokit.integrations.allennlp.params import Params
 from elmokit.integrations.allennlp.pretrained import DEFAULT_OPTIONS_FILE, DEFAULT_WEIGHT_FILE
 from elmokit.integrations.allennlp.util import (
@@ -35,6 +36,7 @@ __all__ = [
     "ElmoEmbedder",
     "ElmoLstm",
     "ElmoTokenEmbedder",
+    "ElmoTokenEmbedderMultiLang",
     "Highway",
     "LstmCellWithProjection",
     "Params",

@@ -14,6 +14,12 @@ class Token:
 
     text: str | None = None
     idx: int | None = None  # start offset in the text
+    lemma_: str | None = None
+    pos_: str | None = None
+    tag_: str | None = None
+    dep_: str | None = None
+    ent_type_: str | None = None
+    text_id: int | None = None
 
     def ensure_text(self) -> str:
         """The text; raises a ValueError if it is None."""
@@ -31,21 +37,25 @@ class Vocabulary:
 
     def __init__(self, counter: Mapping[str, Mapping[str, int]] | None = None) -> None:
         """counter: word counts by namespace; frequent words come first."""
-        self._words: dict[str, list[str]] = {}
+        self._ids: dict[str, dict[str, int]] = {}  # namespace -> word -> id
+        self._words: dict[str, list[str]] = {}  # the same by id
         for namespace, counts in (counter or {}).items():
             for word, _ in sorted(counts.items(), key=lambda item: -item[1]):
                 self.add_token_to_namespace(word, namespace)
 
-    def _namespace(self, namespace: str) -> list[str]:
-        plain = namespace.endswith(("labels", "tags"))
-        return self._words.setdefault(namespace, [] if plain else [PADDING, UNKNOWN])
+    def _namespace(self, namespace: str) -> dict[str, int]:
+        if namespace not in self._ids:
+            words = [] if namespace.endswith(("labels", "tags")) else [PADDING, UNKNOWN]
+            self._words[namespace], self._ids[namespace] = words, {word: k for k, word in enumerate(words)}
+        return self._ids[namespace]
 
     def add_token_to_namespace(self, token: str, namespace: str = "tokens") -> int:
         """Add a word if it is new; returns its id."""
-        words = self._namespace(namespace)
-        if token not in words:
-            words.append(token)
-        return words.index(token)
+        ids = self._namespace(namespace)
+        if token not in ids:
+            ids[token] = len(ids)
+            self._words[namespace].append(token)
+        return ids[token]
 
     def add_tokens_to_namespace(self, tokens: Iterable[str], namespace: str = "tokens") -> list[int]:
         """Add words; returns their ids."""
@@ -53,20 +63,21 @@ class Vocabulary:
 
     def get_token_to_index_vocabulary(self, namespace: str = "tokens") -> dict[str, int]:
         """Word to id."""
-        return {word: k for k, word in enumerate(self._namespace(namespace))}
+        return dict(self._namespace(namespace))
 
     def get_index_to_token_vocabulary(self, namespace: str = "tokens") -> dict[int, str]:
         """Id to word."""
-        return dict(enumerate(self._namespace(namespace)))
+        return {k: word for word, k in self._namespace(namespace).items()}
 
     def get_token_index(self, token: str, namespace: str = "tokens") -> int:
         """Id of a word, or of the unknown word."""
-        ids = self.get_token_to_index_vocabulary(namespace)
+        ids = self._namespace(namespace)
         return ids[token] if token in ids else ids[UNKNOWN]
 
     def get_token_from_index(self, index: int, namespace: str = "tokens") -> str:
         """Word of an id."""
-        return self._namespace(namespace)[index]
+        self._namespace(namespace)
+        return self._words[namespace][index]
 
     def get_vocab_size(self, namespace: str = "tokens") -> int:
         """Number of ids."""
