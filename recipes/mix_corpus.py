@@ -2,9 +2,9 @@
 
     python recipes/mix_corpus.py lm/train-*.txt.xz lm2/train-*.txt.xz -o mixed/ --heldout-tokens 150000
 
-Line i of every input ends up near line i of the others, so that each shuffle window of a training run contains all
-sources. The dev and test texts are the end of the last input. A few lines at each boundary are left out of all files,
-because they may belong to a document on both sides of it.
+The lines of every input are spread evenly over the shards, whatever its length, so that each shuffle window of a
+training run contains all sources. The dev and test texts are the end of the last input. A few lines at each boundary
+are left out of all files, because they may belong to a document on both sides of it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import zip_longest
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 
 from elmokit.text.lines import read_lines
 
 GAP = 50  # lines left out at each boundary: longer than most paragraphs
-RUN = 1_000  # lines from every input before switching to the next shard
+RUN = 10_000  # lines before switching to the next shard
 
 
 def cut_heldout(lines: list[str], n_tokens: int) -> tuple[list[str], list[str], list[str]]:
@@ -35,19 +37,21 @@ def cut_heldout(lines: list[str], n_tokens: int) -> tuple[list[str], list[str], 
     return lines, texts[1], texts[0]
 
 
-def mixed(inputs: list[Iterator[str]]) -> Iterator[list[str]]:
-    """Blocks of lines, interleaved from all inputs."""
-    run: list[str] = []
-    for row in zip_longest(*inputs):
-        run.extend(line for line in row if line is not None)
-        if len(run) >= RUN * len(inputs):
-            yield run
-            run = []
-    yield run
+def placed(lines: Iterator[str], size: int) -> Iterator[tuple[float, str]]:
+    """Lines of an input with their relative position in it, from 0 to 1."""
+    return ((position / size, line) for position, line in enumerate(lines))
+
+
+def mixed(inputs: list[tuple[Iterator[str], int]]) -> Iterator[list[str]]:
+    """Blocks of lines, interleaved from all inputs (lines, number of lines) by relative position."""
+    merged = merge(*(placed(lines, size) for lines, size in inputs), key=itemgetter(0))
+    lines = (line for _, line in merged)
+    while run := list(islice(lines, RUN)):
+        yield run
 
 
 def main() -> None:
-    """Read the inputs once, in parallel, and write the shards."""
+    """Count the lines of the inputs, then read them in parallel and write the shards."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("inputs", nargs="+", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
@@ -62,7 +66,8 @@ def main() -> None:
     with ExitStack() as stack:
         names = [arguments.output / f"train-{number:02}.txt" for number in range(arguments.shards)]
         shards = [stack.enter_context(name.open("w", encoding="utf-8")) for name in names]
-        inputs = [iter(read_lines(path)) for path in others] + [iter(train)]
+        inputs = [(iter(read_lines(path)), sum(1 for _ in read_lines(path))) for path in others]
+        inputs.append((iter(train), len(train)))
         for number, run in enumerate(mixed(inputs)):
             shards[number % len(shards)].writelines(f"{line}\n" for line in run)
 
