@@ -4,7 +4,7 @@
 
 TEXT: a file of real sentences, one a line, tokens separated by spaces; plain or compressed. A step is a batch of about
 2,560 tokens, the loss with a sampled softmax (8,192 negatives of 100,000 words), gradients, and an Adagrad update. Ours
-is that of `elmo pretrain`, with its optimiser and its way with freed memory; the others have torch's defaults.
+is that of `elmo pretrain`, with its optimizer and its way with freed memory; the others have torch's defaults.
 All is measured in one run on one machine, each in a process of its own, one step of each after the other, so that a
 slow minute of the machine is slow for all. Ratios are medians over the steps: read them, not the rates. 12 minutes.
 """
@@ -198,7 +198,7 @@ class Ours(nn.Module):
         self.bilm = optimize_(BiLM(config=config))  # as `elmo pretrain` does
         initialize(self.bilm)
         self.head = optimize_(SoftmaxHead(n_words=N_WORDS, dim=config.lstm.projection_dim))
-        self.head.sparse = True  # as `elmo pretrain` does with this loss and this optimiser
+        self.head.sparse = True  # as `elmo pretrain` does with this loss and this optimizer
         nn.init.normal_(self.head.weight, std=0.05)
         nn.init.zeros_(self.head.bias)
         self.generator = torch.Generator().manual_seed(0)

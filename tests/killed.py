@@ -19,6 +19,28 @@ OPERATIONS = (
 _NEED_ROOM = ("os.rename", "os.mkdir", "os.link", "os.truncate")
 
 
+def count_operations(work: Callable[[], object]) -> int:
+    """Do the work in a fork, and count its changes of files."""
+    ours, theirs = os.pipe()
+
+    def counted() -> None:
+        count = 0
+
+        def add(event: str, arguments: tuple[Any, ...]) -> None:
+            nonlocal count
+            count += _is_operation(event, arguments)
+
+        sys.addaudithook(add)
+        work()
+        os.write(theirs, str(count).encode())
+
+    status = _forked(counted, lambda: None)
+    os.close(theirs)
+    with os.fdopen(ours) as pipe:
+        assert status == 0, f"the child ended with {status}"
+        return int(pipe.read())
+
+
 def killed_before(operation: int, work: Callable[[], object]) -> bool:
     """Do the work in a fork that is killed (-9) before its n-th change of files; False if it has fewer and succeeds."""
 

@@ -70,6 +70,34 @@ def test_rooms_do_not_import_each_other_in_a_circle() -> None:
     assert seen == ARROWS.keys()
 
 
+def test_modules_do_not_import_each_other_in_a_circle() -> None:
+    """Not even for type checkers; `elmokit` itself, which has the version, is not counted."""
+    names = {".".join(("elmokit", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in FILES}
+    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    imported: dict[str, set[str]] = {}
+    for name, path in names.items():
+        found = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                full = {f"{node.module}.{alias.name}" for alias in node.names}
+                found |= {each if each in names else node.module for each in full}
+            elif isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+        imported[name] = found & names.keys() - {name}
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, f"circle: {' -> '.join((*path[path.index(name) :], name))}"
+        if name not in done:
+            for other in sorted(imported[name]):
+                visit(other, (*path, name))
+            done.add(name)
+
+    for name in names:
+        visit(name, ())
+    assert done == names.keys() and len(done) > 100
+
+
 @pytest.mark.parametrize("room", ["text", "cli"])
 def test_torch_stays_out(room: str) -> None:
     """Text rooms work on numpy alone; the command line must answer `--help` at once."""
@@ -112,6 +140,31 @@ def test_public_names() -> None:
 def test_the_page_names_every_room_and_no_other() -> None:
     rooms = {path.name.removesuffix(".py") for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
     assert ARROWS.keys() == rooms - {"__init__", "__pycache__", "models", "py.typed"}
+
+
+def test_every_file_of_the_page_exists() -> None:
+    """A path in back quotes is one of the package, from any room of it, or one of the repository."""
+    repository = Path(__file__).parents[1]
+    page = (repository / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./]+(?:/|\.(?:py|js|json|toml)))`", page)) - {"options.json"}
+    assert len(named) > 50
+    there = {f"/{path.relative_to(PACKAGE).as_posix()}" for path in PACKAGE.rglob("*")}
+    outside = {name for name in named if not any(path.endswith(f"/{name.rstrip('/')}") for path in there)}
+    assert {name for name in outside if not (repository / name).exists()} - {"src/elmokit/"} == set()
+
+
+def test_the_picture_draws_the_same_arrows() -> None:
+    """Without those that follow from others, and without errors, config and the command's start."""
+    svg = (Path(__file__).parents[1] / "docs" / "images" / "architecture.svg").read_text(encoding="utf-8")
+    drawn: dict[str, set[str]] = {}
+    for room, other in re.findall(r"<title>(\w+)&#45;&gt;(\w+)</title>", svg):
+        drawn.setdefault(room, set()).add(other)
+
+    def reached(arrows: dict[str, set[str]], room: str) -> set[str]:
+        return {room}.union(*(reached(arrows, other) for other in arrows.get(room, ())))
+
+    shown = ARROWS.keys() - {"errors", "config", "__main__"}
+    assert {room: reached(drawn, room) for room in shown} == {room: reached(ARROWS, room) for room in shown}
 
 
 def test_every_arrow_is_used() -> None:

@@ -11,6 +11,7 @@ from elmokit.disk.json_file import parse_json
 from elmokit.errors import ConfigError, FormatError
 
 State = Literal["reset", "warm", "carry"]
+IndependentState = Literal["reset", "warm"]  # those where a sentence's vectors depend on that sentence alone
 Activation = Literal["relu", "tanh"]
 Alphabet = Literal["bytes", "code points"]
 

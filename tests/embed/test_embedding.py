@@ -73,8 +73,29 @@ def test_wrong_arguments_get_a_sentence(tmp_path: Path) -> None:
         layer("a text")
     with pytest.raises(InputError, match="found 'a text' at 0; split text first"):
         layer(["a text"])
+    with pytest.raises(InputError, match="expected lists of tokens, or ids, found NoneType"):
+        layer(None)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="expected one list of tokens or more, found none"):
+        layer([])
+    with pytest.raises(InputError, match="expected lists of tokens, found '3' at 1"):
+        layer([["a"], 3])  # type: ignore[list-item]
     with pytest.raises(ConfigError, match="mask: expected None"):
         layer([["a"]], torch.ones(1, 1))
     for wrong, name in ({"n_mixes": 0}, "n_mixes"), ({"dropout": 1.5}, "dropout"):
         with pytest.raises(ConfigError, match=name):
             ElmoEmbedding.from_pretrained(**wrong)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # the compiler's own
+def test_a_compiled_model_runs_the_layer_as_it_is(folder: Path) -> None:
+    layer = ElmoEmbedding.from_pretrained(folder, dropout=0.0)
+    model = torch.nn.ModuleDict({"elmo": layer, "out": torch.nn.Linear(layer.vector_dim, 2)})
+
+    def scores(sentences: list[list[str]]) -> torch.Tensor:
+        return torch.tanh(model["out"](model["elmo"](sentences).representations[0]))
+
+    compiled = torch.compile(scores, backend="eager")
+    for sentences in (SENTENCES, [["a"]]):
+        torch.testing.assert_close(compiled(sentences), scores(sentences))
+    compiled(SENTENCES).sum().backward()
+    assert all(p.grad is not None for p in model.parameters() if p.requires_grad)

@@ -59,6 +59,9 @@ def test_a_gap_is_filled_from_both_sides(
     assert sum(prediction.probability for prediction in predictions) == pytest.approx(1)
     text = " ".join([*left, "[?]", *right])
     assert predict_next(model, WordReader(model), text, direction="gap", gap="[?]", top=100) == predictions
+    longer = [*left, "_____", *right]
+    assert predict_next(model, WordReader(model), longer, top=100) == predictions
+    assert predict_next(model, WordReader(model), " ".join(longer), top=100) == predictions
 
 
 def test_text_is_tokenized(model: Model) -> None:

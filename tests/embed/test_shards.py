@@ -94,6 +94,34 @@ def test_resume_and_settings(corpus: Path, tmp_path: Path) -> None:
     assert ShardFolder(target, {"--layers": "top"}, sizes, resume=True).complete
 
 
+def test_two_machines_that_do_not_see_each_others_locks(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on NFS: every lock is granted, so a machine must not remove files by their locks."""
+    monkeypatch.setattr("elmokit.disk.scratch.try_lock", lambda descriptor: True)
+    elmo, embedding = Elmo.from_pretrained(), Embedding(tokenizer="spaces")
+    first, second = read_shards(0, str(corpus / "a.txt"), 0, READING)
+    sizes = {"a.txt": [len(first.texts), len(second.texts)]}
+    folder = ShardFolder(tmp_path / "shards", {}, sizes, resume=False)
+    embed = elmo.embed
+
+    def embed_while_another_writes(*arguments: Any, **options: Any) -> Any:
+        stream = embed(*arguments, **options)
+        yield next(stream)  # the file of the first shard is open now
+        monkeypatch.setattr(elmo, "embed", embed)
+        write_shard(elmo, folder.folder, second, embedding)
+        yield from stream
+
+    monkeypatch.setattr(elmo, "embed", embed_while_another_writes)
+    write_shard(elmo, folder.folder, first, embedding)
+    leftover = folder.folder / ".part-00000-000001.parquet.0123abcd"
+    leftover.write_text("half a shard of a killed machine")
+    assert folder.done() == folder.sizes.keys()
+    assert parquet.read_table(folder.folder)["sentence"].to_pylist()[-1] == len(LINES) - 1
+    folder.finish()
+    assert not leftover.exists() and folder.complete
+
+
 def test_foreign_folders_are_kept(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(OutputError, match="expected a new folder"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import traceback
 from collections.abc import Callable, Iterator
@@ -257,6 +258,19 @@ def test_files_of_others_survive(tmp_path: Path, text: Path) -> None:
     (tmp_path / "third.npz.part" / "result").write_text("not of elmokit")
     with pytest.raises(OutputError, match=r"found no run\.json or done"):
         run(text, tmp_path / "third.npz", overwrite=True)
+    for name, content in (
+        ("run.json", "precious"), ("run.json", '{"lr": 1}'), ("done", "precious"), ("a.tmp", ""), ("a.chunk", ""),
+    ):  # fmt: skip
+        folder = tmp_path / "fourth.npz.part"
+        folder.mkdir()
+        (folder / "run.json").write_text("{}")
+        (folder / "result").write_text("precious")
+        (folder / name).write_text(content)
+        for options in ({}, {"resume": True}, {"overwrite": True}):
+            with pytest.raises(OutputError, match="expected unfinished work of elmo embed, found"):
+                run(text, tmp_path / "fourth.npz", **options)
+        assert (folder / name).read_text() == content and (folder / "result").read_text() == "precious"
+        shutil.rmtree(folder)
     assert [path.name for path in (tmp_path / "out.npz.part").iterdir()] == ["mine.txt"]
     assert (tmp_path / "elsewhere" / "run.json").read_text() == "{}"
 

@@ -102,6 +102,7 @@ def test_a_sentence_by_word_and_place() -> None:
     np.testing.assert_array_equal(sentence[-1], sentence.vectors[2])
     np.testing.assert_array_equal(sentence[1:], sentence.vectors[1:])
     assert [row.tolist() for row in sentence] == sentence.vectors.tolist()
+    assert "cat" in sentence and "dog" not in sentence
     with pytest.raises(InputError, match="'the' stands at 0, 2; choose one"):
         _ = sentence["the"]
     with pytest.raises(InputError, match="found 'dog'; it has the, cat, the"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,16 @@ def test_npz_of_pooled_sentences_is_a_matrix(tmp_path: Path, dtype: str) -> None
         assert json.loads(file["texts.json"]) == TEXTS
     path = write(tmp_path / "b.npz", "npz", layout, rows, count=len(rows), keep_sentences=False)
     assert np.load(path).files == ["vectors"]
-    assert np.load(write(tmp_path / "c.npz", "npz", layout, [], count=0))["vectors"].shape == (0, DIM)
+    with np.load(write(tmp_path / "c.npz", "npz", layout, [], count=0)) as file:
+        assert file["vectors"].shape == (0, DIM) and json.loads(file["texts.json"]) == []
+
+
+def test_npz_of_pooled_sentences_has_their_lines(tmp_path: Path) -> None:
+    rows = [replace(record, line=k // 2 + 1) for k, record in enumerate(records(None, pooled=True))]
+    layout = RecordLayout(DIM, None, pooled=True)
+    with np.load(write(tmp_path / "a.npz", "npz", layout, rows, count=len(rows))) as file:
+        assert file.files == ["vectors", "texts.json", "lines.json"]
+        assert json.loads(file["lines.json"]) == [1, 1, 2, 2, 3]
 
 
 def test_parquet_rows_of_tokens(tmp_path: Path) -> None:

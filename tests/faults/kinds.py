@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import pickle
 import shutil
 import zipfile
@@ -30,11 +31,13 @@ from elmokit.pretrain.state import TrainingState
 from elmokit.tasks.runs import run_folder
 from elmokit.tasks.runs.layer_cache import LayerCache
 from elmokit.tasks.runs.run_comparison import compare
+from elmokit.tasks.runs.tagger_folder import pack_tagger
 from elmokit.tasks.runs.task_model import TaskModel
 from elmokit.tasks.runs.task_run import Data, open_run
 from elmokit.tasks.task_table import get_task
+from elmokit.tasks.text_tagger import load_tagger
 from elmokit.training import checkpoint, metrics
-from elmokit.weights import allennlp
+from elmokit.weights import allennlp, transformers_folder
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,20 @@ def make_models(folder: Path) -> list[Kind]:
     with zipfile.ZipFile(zips / "model.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(small.iterdir()):
             archive.write(file, file.name)
+    in_transformers = folder / "transformers"
+    in_transformers.mkdir()
+    config = {"model_type": transformers_folder.MODEL_TYPE, "options": model.config.to_options()}
+    (in_transformers / transformers_folder.CONFIG).write_text(json.dumps(config))
+    bilm = {f"bilm.{name}": tensor.contiguous() for name, tensor in model.bilm.state_dict().items()}
+    mix = {"mix.scalars": torch.rand(model.config.n_vectors), "mix.gamma": torch.ones(1)}
+    save_file({**bilm, **mix}, in_transformers / transformers_folder.WEIGHTS)
     tensors, files = many_langs.random_tensors(), [("cnn.json", many_langs.architecture())]
     many_langs.write(folder / "efml", *tensors, files=files, legacy=False)
     many_langs.write(folder / "efml-legacy", *tensors, files=files, legacy=True)
     return [
         Kind("published model", small, model_digest),
         Kind("native model", folder / "native", model_digest),
+        Kind("Transformers folder", in_transformers, model_digest),
         Kind("AllenNLP state dict", folder / "allennlp", lambda p: model_digest(p / "elmo.th")),
         Kind("zip of a model", zips, lambda p: model_digest(p / "model.zip")),
         Kind("ELMoForManyLangs", folder / "efml", model_digest),
@@ -129,6 +140,7 @@ def make_runs(folder: Path, native: Path) -> list[Kind]:
     run = open_run(get_task("ner"), given, data, folder / "complete", cache=cache)
     for _ in run.go():
         pass
+    pack_tagger(folder / "complete", folder / "tagger")
     part = open_run(get_task("ner"), {**given, "epochs": 3}, data, folder / "unfinished", cache=cache)
     for event in part.go():
         if type(event).__name__ == "Epoch":
@@ -164,6 +176,7 @@ def make_runs(folder: Path, native: Path) -> list[Kind]:
         Kind("checkpoints", folder / "checkpoints", _read_checkpoints),
         Kind("checkpoints, mended", folder / "checkpoints", _read_checkpoints, mend=_mend_checkpoint),
         Kind("complete run", folder / "complete", lambda p: len(TaskModel.from_pretrained(p).predict(["A b"]))),
+        Kind("tagger", folder / "tagger", lambda p: len(load_tagger(p, model=str(native)).tag(["A b"]))),
         Kind("results of a run", folder / "complete", lambda p: (run_folder.read_results(p), run_folder.read_epochs(p)),
              files=results),
         Kind("run in a comparison", folder / "complete", lambda p: (len(compare([p]).groups), read_outcome(p, "ner")),

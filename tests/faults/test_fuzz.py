@@ -24,13 +24,13 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="n
 SEED = os.environ.get("FAULTS_SEED", "0")
 FILES = int(os.environ.get("FAULTS_FILES", "10000"))
 NAMES = (
-    "published model", "native model", "AllenNLP state dict", "zip of a model", "ELMoForManyLangs",
-    "ELMoForManyLangs, legacy", "data of ner", "data of squad", "data of snli", "data of sst", "data of srl",
-    "data of coref", "text.gz", "text.xz", "text.bz2", "text.zst", "text to embed", "text to train on", "vocabulary",
-    "word vectors", "word vectors, binary", "API key", "options", "sense corpus", "WordNet", "WordNet, packed",
-    "tagged text", "triples", "results", "report", "checkpoints", "checkpoints, mended", "complete run",
-    "results of a run", "run in a comparison", "unfinished run", "unfinished run, mended", "metrics", "index",
-    "layer cache", "resume spool", "settings of a spool",
+    "published model", "native model", "Transformers folder", "AllenNLP state dict", "zip of a model",
+    "ELMoForManyLangs", "ELMoForManyLangs, legacy", "data of ner", "data of squad", "data of snli", "data of sst",
+    "data of srl", "data of coref", "text.gz", "text.xz", "text.bz2", "text.zst", "text to embed", "text to train on",
+    "vocabulary", "word vectors", "word vectors, binary", "API key", "options", "sense corpus", "WordNet",
+    "WordNet, packed", "tagged text", "triples", "results", "report", "checkpoints", "checkpoints, mended",
+    "complete run", "tagger", "results of a run", "run in a comparison", "unfinished run", "unfinished run, mended",
+    "metrics", "index", "layer cache", "resume spool", "settings of a spool",
 )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """The flair adapter: vectors, and a CRF tagger that is trained, saved and loaded.
 
-flair needs an older transformers than the other integrations, so it has an environment of its own:
-`pip install '.[test,flair]' && pytest -m slow tests/integrations/test_flair.py`.
+flair needs transformers 4, and the other integrations 5, so `.[test,flair]` cannot be installed. In an environment of
+its own: `pip install '.[flair]' pytest pytest-xdist pytest-timeout hypothesis`, then
+`pytest -m slow tests/integrations/test_flair.py tests/integrations/test_integration_pages.py`.
 """
 
 from __future__ import annotations

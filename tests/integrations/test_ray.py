@@ -81,8 +81,8 @@ def expected(corpus: Path, tmp_path: Path) -> Any:
     return parquet.read_table(tmp_path / "one.parquet")
 
 
-def command(corpus: Path, target: Path) -> list[str]:
-    options = ["--layers", "top", "--ray", "local", "--num-actors", "2", "--chunk-characters", "2000"]
+def command(corpus: Path, target: Path, address: str = "local") -> list[str]:
+    options = ["--layers", "top", "--ray", address, "--num-actors", "2", "--chunk-characters", "2000"]
     return [sys.executable, "-m", "elmokit", "embed", str(corpus / "*.txt"), "-o", str(target), *options]
 
 
@@ -158,6 +158,36 @@ def test_a_killed_actor_and_a_resumed_run_lose_and_repeat_no_row(corpus: Path, e
     assert "resumed" in resumed.stderr and shards[0].stat().st_mtime_ns == kept
     again = subprocess.run([*command(corpus, target), "--resume"], capture_output=True, text=True, check=True)
     assert "is complete" in again.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(540)
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to find an actor")
+def test_a_killed_node_loses_and_repeats_no_row(corpus: Path, expected: Any, tmp_path: Path) -> None:
+    """Two nodes on this machine; the one that does not hold the cluster together is killed with its actor."""
+    pytest.importorskip("ray.data", reason="needs elmokit[ray]")
+    from ray.cluster_utils import Cluster
+
+    small = {"num_cpus": 2, "object_store_memory": 200 * 2**20, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=small)
+    try:
+        node = cluster.add_node(**small)
+        raylet = node.all_processes["raylet"][0].process.pid
+        target = tmp_path / "vectors"
+        run = subprocess.Popen(command(corpus, target, cluster.address), stderr=subprocess.PIPE, text=True)
+        while not (
+            list(target.glob("part-*")) and any("ShardEmbedder" in line for _, line in descendants(raylet))
+        ):  # the node has an actor, and the run has begun to write
+            assert run.poll() is None, run.stderr.read() if run.stderr else ""
+            time.sleep(0.05)
+        written = len(list(target.glob("part-*")))
+        cluster.remove_node(node, allow_graceful=False)  # SIGKILL
+        _, errors = run.communicate()
+        assert run.returncode == 0, errors
+        require_same_rows(target, expected)
+        assert "1,200 sentences" in errors and written < len(list(target.glob("part-*")))
+    finally:
+        cluster.shutdown()
 
 
 def test_partitions_of_the_page() -> None:

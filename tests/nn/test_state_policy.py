@@ -1,4 +1,4 @@
-"""State policies: what sentences start from, and what is kept of them."""
+"""State policies: initial states of sentences, and what is kept of final ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny_bilm import tiny_bilm
 
-from elmokit.config import State
+from elmokit.config import IndependentState, State
 from elmokit.nn.state import BiLMState
 from elmokit.nn.state_policy import INDEPENDENT_STATES, POLICIES, Carry, Reset, Warm
 
@@ -21,7 +21,7 @@ def add_one(state: BiLMState) -> BiLMState:
 
 def test_every_name_has_a_policy() -> None:
     assert tuple(POLICIES) == get_args(State)
-    assert INDEPENDENT_STATES == ("reset", "warm")
+    assert get_args(IndependentState) == INDEPENDENT_STATES == ("reset", "warm")
 
 
 def test_reset_is_zero() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import io
 import pickle
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -42,6 +43,30 @@ def test_other_calls_are_refused(tmp_path: Path, content: bytes, zipped: bool) -
     with pytest.raises((FormatError, ValueError)):
         check_pickle(file, "x")
     assert file.tell() == 0
+
+
+@pytest.mark.parametrize("way", ["upper case", "twice", "appended zip", "damaged directory"])
+def test_pickles_that_torch_would_find_are_checked_wherever_they_are(tmp_path: Path, way: str) -> None:
+    """Files that Python's `zipfile` and torch read in different ways: nothing unchecked may reach torch."""
+    buffer = io.BytesIO()
+    plain = pickle.dumps({}, 2)
+    name = "archive/DATA.PKL" if way == "upper case" else "archive/data.pkl"
+    with warnings.catch_warnings(), zipfile.ZipFile(buffer, "w") as archive:
+        warnings.simplefilter("ignore", UserWarning)  # of the same name twice
+        archive.writestr("a.txt" if way == "appended zip" else name, GREEDY)
+        if way == "twice":
+            archive.writestr(name, plain)
+        archive.writestr("archive/version", "3\n")
+    content = buffer.getvalue()
+    if way == "appended zip":
+        content = plain * 3 + GREEDY + content
+    elif way == "damaged directory":
+        content = content.replace(b"archive/version", b"archive/versiom", 1).replace(b"archive/data.pkl", b"x" * 16, 1)
+    (tmp_path / "x.th").write_bytes(content)
+    with pytest.raises(FormatError, match=r"refused: it calls 'builtins\.bytearray'|found a damaged"):
+        read_state_dict(single(tmp_path / "x.th"))
+    with pytest.raises(ValueError):
+        check_pickle(io.BytesIO(content), "x")
 
 
 def test_a_card_of_spaces_is_read_in_no_time(tmp_path: Path) -> None:

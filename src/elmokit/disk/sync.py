@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)  # file system without locks
@@ -24,7 +25,7 @@ if os.name == "nt":
     def wait_for_lock(descriptor: int) -> None:
         """Lock an open file, waiting for other processes."""
         while not try_lock(descriptor):
-            pass
+            time.sleep(0.05)  # msvcrt has no wait without a limit
 
 else:
     import fcntl

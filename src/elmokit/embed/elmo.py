@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from elmokit.config import ModelConfig, State
 from elmokit.embed.engine import WINDOW_BATCHES, WINDOW_BYTES, Engine, Layers, check_layers
-from elmokit.embed.portable import PortableElmo, from_portable, to_portable
+from elmokit.embed.portable import Dtype, PortableElmo, portable_model, to_portable
 from elmokit.embed.predict import GAP, Direction, Prediction, predict_next
 from elmokit.embed.sentence import EmbeddedSentence, Pool
-from elmokit.embed.sharing import Guard
+from elmokit.embed.sharing import Guard, use_one_thread_in_fork
 from elmokit.embed.stream import SentenceStream, with_progress
 from elmokit.embed.texts import cosines, pooled
 from elmokit.embed.word_reader import WordReader
@@ -34,7 +34,6 @@ from elmokit.weights import native
 from elmokit.weights.locate import load as load_model
 from elmokit.weights.model import Model
 
-Dtype = Literal["float32", "float16", "int8"]
 ModelPath = str | PathLike[str] | tuple[str | PathLike[str], ...]
 
 __all__ = ["Dtype", "Elmo", "load", "load_model"]
@@ -86,11 +85,12 @@ class Elmo:
     ) -> Elmo:
         """Load a model: the one inside the package, or a folder, a zip, a file, an (options, weights) pair.
 
-        state: what a sentence starts from. "reset" is zero, "warm" one fixed state after a short warm-up text, and
-            "carry" the end of the sentence before it, as the published code did. By default what suits the model.
+        state: initial state of a sentence. "reset" is zero, "warm" one fixed state after a short warm-up text, and
+            "carry" the final state of the previous sentence, as in the published code. By default that of the model.
         dtype: "float32"; "float16" gives half-precision vectors (computed in float32 on a CPU); "int8" computes with
-            8-bit weights on a CPU: faster, and off by a percent or two.
+            8-bit weights on a CPU: faster, with an error of 1 to 2%.
         """
+        use_one_thread_in_fork()
         return cls(load_model(model), state=state, dtype=dtype, device=device)
 
     def save_pretrained(self, folder: str | PathLike[str], *, half: bool = False, overwrite: bool = False) -> None:
@@ -99,7 +99,10 @@ class Elmo:
 
     def __reduce__(self) -> tuple[Callable[..., Elmo], tuple[PortableElmo, type[Elmo]]]:
         """For pickle and copy: the path of the model where it has one, else its weights."""
-        return from_portable, (to_portable(self), type(self))
+        parts = to_portable(
+            self.model, state=self.state, dtype=self.dtype, device=str(self.device), carried=self.carried_state
+        )
+        return _from_portable, (parts, type(self))
 
     @property
     def config(self) -> ModelConfig:
@@ -110,6 +113,11 @@ class Elmo:
     def tokenizer(self) -> str:
         """Default tokenizer of raw text: the one that the options of the model name, or "words"."""
         return self.config.tokenizer or "words"
+
+    @property
+    def independent(self) -> bool:
+        """Whether a sentence's vectors depend on that sentence alone, as with every state but "carry"."""
+        return self._engine.policy.independent
 
     def __repr__(self) -> str:
         files, lstm = self.model.files, self.config.lstm
@@ -186,8 +194,8 @@ class Elmo:
             default the model's own, which is "words" unless its options name another).
         progress: None shows a progress line on a terminal and in a notebook when it takes long.
         layers: "all"; or one combination: "top", "average", the number of a layer, or a weight for each layer.
-        batch_size: sentences a batch. With state="carry" it is part of the meaning, and 1 by default.
-        batch_tokens: tokens a batch, unless batch_size is given. threads: of the CPU, for this process from now on.
+        batch_size: sentences per batch. With state="carry" it is part of the meaning, and 1 by default.
+        batch_tokens: tokens per batch, unless batch_size is given. threads: of the CPU, for this process from now on.
         """
         self._check(sentences, batch_size, batch_tokens, threads)
         layers = check_layers(layers, self.config.n_vectors)
@@ -241,7 +249,7 @@ class Elmo:
         self, prepared: Iterable[_Prepared], layers: Layers, batch_size: int | None, batch_tokens: int | None
     ) -> Iterator[list[_Prepared]]:
         """Windows of sentences for the engine: one batch with carried state, else as many as may wait."""
-        if not self._engine.policy.independent:
+        if not self.independent:
             return windows(prepared, lambda _: 1, batch_size or 1)
         n_vectors = self.config.n_vectors if layers == "all" else 1
         batch = batch_tokens or self._engine.batch_tokens
@@ -336,6 +344,13 @@ class Elmo:
         tensors = [torch.from_numpy(np.array(array)).to(self.device) for array in arrays]
         with self._engine.guard:
             self._engine.policy.carried = BiLMState.from_tensors(tensors)
+
+
+def _from_portable(parts: PortableElmo, cls: type[Elmo]) -> Elmo:
+    use_one_thread_in_fork()
+    elmo = cls(portable_model(parts), state=parts.state, dtype=parts.dtype, device=parts.device)
+    elmo.carried_state = parts.carried
+    return elmo
 
 
 def load(

@@ -85,7 +85,7 @@ def embed_files(
         texts and tokens into npz.
     sentence_keys: name HDF5 datasets by their sentences, not by their numbers; equal sentences are an error.
     blank_lines: "keep" gives a blank line an array without tokens; "error" refuses it, as `allennlp elmo` did.
-    resume: go on where a run with the same settings was cut off. The content is then that of a run without
+    resume: continue where a run with the same settings was cut off. The content is then that of a run without
         interruption, bit for bit on the same machine, because the engine is given the same chunks of lines.
     """
     target = Path(os.path.realpath(output))  # of a symbolic link, the file behind it is replaced
@@ -103,7 +103,7 @@ def embed_files(
         raise OutputError(f"{target}: is the text itself; choose another name for the vectors")
     rows = rows or ("sentences" if pool else "tokens")
     if pool and rows == "tokens" and chosen == "parquet":
-        raise ConfigError("--rows: expected sentences, as --pool gives one vector a sentence, found tokens")
+        raise ConfigError("--rows: expected sentences, as --pool gives one vector per sentence, found tokens")
     layout = RecordLayout(
         dim=elmo.config.vector_dim,
         n_layers=elmo.config.n_vectors if layers == "all" and pool is None else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -125,6 +126,14 @@ class ElmoEmbedding(MixedBiLM):
         sentences: lists of tokens; or padded ids: characters (B, T, M), words (B, T) of a model without characters, or
             both as TokenIds. mask: (B, T) true at tokens; by default where any character id is above 0.
         """
+        if torch.compiler.is_dynamo_compiling():
+            # tokens are strings, and packing depends on their lengths: torch.compile would give up here, or take
+            # minutes. Not a decorator, because that would load the compiler with every import.
+            represent = torch.compiler.disable(self._represent)  # type: ignore[no-untyped-call]
+            return cast(ElmoOutput, represent(sentences, mask))
+        return self._represent(sentences, mask)
+
+    def _represent(self, sentences: Tokens | TokenIds | Tensor, mask: Tensor | None) -> ElmoOutput:
         device = self.bilm.device
         if isinstance(sentences, Tensor):
             ids = self._ids_of(sentences)
@@ -151,9 +160,17 @@ class ElmoEmbedding(MixedBiLM):
 def _check_tokens(sentences: Tokens) -> None:
     if isinstance(sentences, str):
         raise InputError('sentences: expected lists of tokens, found one string; use [["A", "sentence"]]')
+    if not isinstance(sentences, Sequence):
+        raise InputError(f"sentences: expected lists of tokens, or ids, found {type(sentences).__name__}")
+    if not sentences:
+        raise InputError("sentences: expected one list of tokens or more, found none")
     for number, sentence in enumerate(sentences):
-        if isinstance(sentence, str) or not all(isinstance(token, str) for token in sentence):
+        if not isinstance(sentence, Sequence) or isinstance(sentence, str) or not all(map(_is_token, sentence)):
             raise InputError(
                 f"sentences: expected lists of tokens, found {str(sentence)[:40]!r} at {number}; split text first, as "
                 "with Elmo.tokens"
             )
+
+
+def _is_token(token: object) -> bool:
+    return isinstance(token, str)

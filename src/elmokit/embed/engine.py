@@ -22,7 +22,7 @@ from elmokit.errors import ConfigError
 from elmokit.nn.bilm import BiLM, BiLMOutput
 from elmokit.nn.packing import Packing
 from elmokit.nn.state import BiLMState
-from elmokit.nn.state_policy import POLICIES
+from elmokit.nn.state_policy import INDEPENDENT_STATES, POLICIES
 from elmokit.text.batch import by_length
 
 CACHE_BYTES = 64 * 2**20  # of word vectors: 32,000 words of the original model
@@ -152,11 +152,11 @@ class Engine:
     def start_state(self) -> BiLMState:
         """State before the first token of every sentence, one row, where sentences are independent."""
         if not self.policy.independent:
-            raise ConfigError("state: expected reset or warm for one start state, found carry")
+            raise ConfigError(f"state: expected {' or '.join(INDEPENDENT_STATES)} for one start state, found another")
         return self._start_state()
 
     def _start_state(self) -> BiLMState:
-        """One row: the forward layers after the begin mark, the backward layers after the end mark."""
+        """One row: the forward layers after the start mark, the backward layers after the end mark."""
         if self._start is None:
             before = self.policy.start(torch.zeros(1, dtype=torch.long, device=self.device))
             begun, ended = self._read([self.reader.begin], before), self._read([self.reader.end], before)

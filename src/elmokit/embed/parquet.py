@@ -20,10 +20,10 @@ _TOKEN_BYTES = 256  # of a token and its offsets, as Python objects
 class ParquetWriter:
     """One row per token: sentence, line, index, token, start, end; or per sentence: sentence, line, text, tokens.
 
-    Then the vectors: a column `vector`, or `layer_0`, `layer_1`, ... when all layers are kept. With one row a sentence
-    it is a list of the tokens' vectors, or the pooled vector itself. `line` is the number of the
-    line where lines were cut into sentences, else null; `start` and `end` are null where unknown. `first` is the number
-    of the first sentence.
+    Then the vectors: a column `vector`, or `layer_0`, `layer_1`, ... when all layers are kept. With one row per
+    sentence it is a list of the tokens' vectors, or the pooled vector itself. `line` is the number of the line where
+    lines were cut into sentences, else null; `start` and `end` are null where unknown. `first` is the number of the
+    first sentence.
     """
 
     def __init__(self, path: Path, layout: RecordLayout, *, rows: Rows = "tokens", first: int = 0) -> None:

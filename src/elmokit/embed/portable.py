@@ -7,7 +7,7 @@ was made in memory travels with its weights.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,7 @@ from elmokit.nn.softmax import assemble_head
 from elmokit.weights.locate import load
 from elmokit.weights.model import MixWeights, Model, Origin, assemble
 
-if TYPE_CHECKING:
-    from elmokit.embed.elmo import Dtype, Elmo
+Dtype = Literal["float32", "float16", "int8"]
 
 
 @dataclass(frozen=True)
@@ -51,28 +50,26 @@ class PortableElmo:
     carried: list[NDArray[np.floating]] | None  # with state="carry": where the next sentence starts
 
 
-def to_portable(elmo: Elmo) -> PortableElmo:
-    """Take an `Elmo` apart."""
-    model = elmo.model
+def to_portable(
+    model: Model, *, state: State, dtype: Dtype, device: str, carried: list[NDArray[np.floating]] | None
+) -> PortableElmo:
+    """The parts of an `Elmo`; of a model from files, only where these are."""
     from_files = model.origin is not None
     return PortableElmo(
-        elmo.state, elmo.dtype, str(elmo.device), model.fingerprint if from_files else None, model.origin,
-        None if from_files else _portable_model(model, elmo.dtype), elmo.carried_state,
+        state, dtype, device, model.fingerprint if from_files else None, model.origin,
+        None if from_files else _portable_model(model, dtype), carried,
     )  # fmt: skip
 
 
-def from_portable(parts: PortableElmo, cls: type[Elmo]) -> Elmo:
-    """Put an `Elmo` together again."""
+def portable_model(parts: PortableElmo) -> Model:
+    """The model of these parts, read from its files if it has any."""
     if parts.model is not None:
-        model = _model(parts.model)
-    else:
-        assert parts.origin is not None
-        model = load(parts.origin.name)
-        if model.fingerprint != parts.fingerprint:
-            raise FormatError(f"{parts.origin}: expected the model that was pickled, found another; it has changed")
-    elmo = cls(model, state=parts.state, dtype=parts.dtype, device=parts.device)
-    elmo.carried_state = parts.carried
-    return elmo
+        return _model(parts.model)
+    assert parts.origin is not None
+    model = load(parts.origin.name)
+    if model.fingerprint != parts.fingerprint:
+        raise FormatError(f"{parts.origin}: expected the model that was pickled, found another; it has changed")
+    return model
 
 
 def pack_model(model: Model) -> PortableModel:

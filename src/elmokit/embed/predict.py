@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -46,7 +47,7 @@ def predict_next(
 ) -> list[Prediction]:
     """The `top` likeliest words, the likeliest first.
 
-    text: tokens, or text for `tokenizer`: the begin of a sentence, or its end for the direction "backward".
+    text: tokens, or text for `tokenizer`: the start of a sentence, or its end for the direction "backward".
     direction: "forward" predicts what follows the text, "backward" what precedes it; a sentence that ends or begins
         there is its mark, `</S>` or `<S>`. "gap" predicts the word where `gap` stands in the text from both sides; it
         is the default where the text has a gap, and "forward" else.
@@ -54,6 +55,8 @@ def predict_next(
     exclude: words not to show; by default the mark of unknown words.
     head: the output layer, for callers that keep it; else it is read from the model's files.
     """
+    if gap == GAP:
+        text = _short_gaps(text)
     if direction is None:
         direction = "gap" if gap and gap in text else "forward"
     if direction not in get_args(Direction):
@@ -109,6 +112,13 @@ def _read(bilm: BiLM, reader: WordReader, tokens: list[str], direction: Literal[
 
 def _tokens(text: str | Sequence[str], tokenizer: Tokenizer) -> list[str]:
     return tokenize(text, tokenizer)[0] if isinstance(text, str) else list(text)
+
+
+def _short_gaps(text: str | Sequence[str]) -> str | Sequence[str]:
+    """Longer rows of underscores as GAP: the rest of "____" would be read as a word."""
+    if isinstance(text, str):
+        return re.sub(f"{GAP}_+", GAP, text)
+    return [GAP if re.fullmatch(f"{GAP}_+", token) else token for token in text]
 
 
 def _around(text: str | Sequence[str], gap: str) -> tuple[str | Sequence[str], str | Sequence[str]]:

@@ -15,7 +15,7 @@ class RecordLayout:
 
     dim: int  # length of a vector, 2D
     n_layers: int | None  # L + 1 where every layer is kept; None for one combination
-    pooled: bool = False  # one vector a sentence instead of one a token
+    pooled: bool = False  # one vector per sentence instead of one per token
     dtype: Literal["float32", "float16"] = "float32"
 
 

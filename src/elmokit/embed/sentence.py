@@ -25,7 +25,7 @@ class EmbeddedSentence:
 
     tokens: list[str]
     layers: NDArray[np.floating] = field(repr=False)  # (L + 1, n, 2D); (1, n, 2D) if one combination was asked for
-    text: str | None = None  # the raw text, where the engine did the tokenising
+    text: str | None = None  # the raw text, where the engine did the tokenizing
     offsets: list[tuple[int, int]] | None = field(default=None, repr=False)  # of each token in the raw text
 
     @cached_property
@@ -52,6 +52,9 @@ class EmbeddedSentence:
             raise TypeError(f"sentence: expected a word, the place of a token or a slice, found {key!r}")
         vectors: NDArray[np.floating] = self.vectors[key]
         return vectors
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.tokens  # without it, `in` would compare a word with vectors
 
     def place_of(self, word: str) -> int:
         """The place of the one token that is this word."""

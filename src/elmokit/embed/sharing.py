@@ -28,6 +28,16 @@ def forked_from_threads() -> bool:
     return _lost_threads
 
 
+def use_one_thread_in_fork() -> None:
+    """Let a fork of a process that had computed with several threads compute with one; else change nothing.
+
+    For a model that is loaded or unpickled there: even reading weights would wait for ever, and an error while a
+    `multiprocessing.Pool` unpickles its task ends the worker but not the wait.
+    """
+    if _lost_threads:
+        torch.set_num_threads(1)
+
+
 class Guard:
     """Lets one thread at a time in, several times if it likes; and nobody where computing would hang.
 

@@ -27,7 +27,8 @@ from elmokit.embed.chunk import Chunk, ChunkState, read_chunk, write_chunk
 from elmokit.embed.record import Record
 from elmokit.errors import FormatError, OutputError
 
-_CLEARED = ("result", "*.chunk", "*.tmp")
+_NUMBER = 8 * "[0-9]"
+_CLEARED = ("result", f"{_NUMBER}.chunk", f"{_NUMBER}.tmp")
 SPOOL_FOLDER = Manifest("unfinished work of elmo embed", marks=("run.json", "done"), parts=_CLEARED)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -53,10 +54,7 @@ class Spool:
         if os.path.lexists(self.folder):
             if self.folder.is_symlink() or not self.folder.is_dir():
                 raise OutputError(f"{self.folder}: expected no file or link of this name, which is for unfinished work")
-            if not SPOOL_FOLDER.is_empty(self.folder) and (
-                (others := SPOOL_FOLDER.foreign(self.folder)) or not SPOOL_FOLDER.is_marked(self.folder)
-            ):
-                found = ", ".join(others) or "no run.json or done"
+            if found := _foreign(self.folder):
                 raise OutputError(f"{self.folder}: expected unfinished work of elmo embed, found {found}; move it away")
         with self._one_line():
             self._lock = lock(self.folder, target)
@@ -200,6 +198,27 @@ class Spool:
             if error.errno in _FULL:
                 reason += f"; finished work is kept in {self.folder}: make room, then use --resume"
             raise OutputError(f"{self.target}: cannot be written: {reason}") from None
+
+
+def _foreign(folder: Path) -> str:
+    """Sign that a folder is not ours; "" if there is none. Names are not enough: anybody may have a run.json."""
+    if SPOOL_FOLDER.is_empty(folder):
+        return ""
+    if others := SPOOL_FOLDER.foreign(folder):
+        return ", ".join(others)
+    if not SPOOL_FOLDER.is_marked(folder):
+        return "no run.json or done"
+    run, done = folder / "run.json", folder / "done"
+    if os.path.lexists(done) and (done.is_symlink() or done.stat().st_size):
+        return "a file `done` with content"
+    if os.path.lexists(run) and next(folder.glob(f"{_NUMBER}.chunk"), None) is None:  # with chunks, it may be damaged
+        try:
+            settings = from_json(dict[str, Any], read_json(run), str(run))
+        except FormatError:
+            return "another run.json"
+        if settings and "spool version" not in settings:  # which `embed_files` has among its settings
+            return "another run.json"
+    return ""
 
 
 def _read_settings(run: Path) -> dict[str, Any]:

@@ -26,6 +26,13 @@ class WordCache:
 
     def vectors(self, words: Sequence[str]) -> Tensor:
         """(n, D) for n different words."""
+        try:
+            return self._vectors(words)
+        except BaseException:  # Ctrl-C or full memory: slots may be lost, and would be handed out twice
+            self._slots.clear()
+            raise
+
+    def _vectors(self, words: Sequence[str]) -> Tensor:
         slots = self._slots
         found = [slots.pop(word, -1) for word in words]
         missing = [word for word, slot in zip(words, found, strict=True) if slot < 0]

@@ -31,5 +31,5 @@ class WordReader:
         return TokenIds(characters, ids)
 
     def marks(self) -> TokenIds:
-        """Ids of the begin and the end mark, (2, ...)."""
+        """Ids of the start and end marks, (2, ...)."""
         return self([self.begin, self.end])

@@ -145,13 +145,15 @@ class NpzWriter:
 
 
 class PooledNpzWriter:
-    """One matrix "vectors" (n, 2D), and "texts.json", the n texts that its rows are of."""
+    """One matrix "vectors" (n, 2D), and "texts.json", the n texts that its rows are of.
+
+    Where lines were cut into sentences, "lines.json" has the number of each text's line.
+    """
 
     def __init__(self, path: Path, layout: RecordLayout, *, count: int, keep_sentences: bool = True) -> None:
         self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True)
-        # the texts wait in a file beside, as JSON, until the matrix is complete
-        self._texts: IO[bytes] | None = tempfile.TemporaryFile(dir=path.parent) if keep_sentences else None  # noqa: SIM115
-        self._separator = b"["
+        self._texts = _JsonList(path.parent) if keep_sentences else None
+        self._lines = _JsonList(path.parent) if keep_sentences else None
         self._matrix = _member(self._zip, "vectors.npy")
         header = {"descr": np.dtype(layout.dtype).str, "fortran_order": False, "shape": (count, layout.dim)}
         np.lib.format.write_array_header_1_0(self._matrix, header)
@@ -160,18 +162,44 @@ class PooledNpzWriter:
         """Add a row."""
         self._matrix.write(np.ascontiguousarray(record.vectors).tobytes())
         if self._texts is not None:
-            self._texts.write(self._separator + _json(record.text).encode())
-            self._separator = b", "
+            self._texts.add(record.text)
+        if self._lines is not None and record.line is not None:
+            self._lines.add(record.line)
 
     def close(self) -> None:
         """Write the texts and the directory of the zip."""
         self._matrix.close()
         if self._texts is not None:
-            with self._texts, _member(self._zip, "texts.json") as member:
-                self._texts.write(b"]" if self._separator == b", " else b"[]")
-                self._texts.seek(0)
-                shutil.copyfileobj(self._texts, member)
+            self._texts.move_to(self._zip, "texts.json")
+        if self._lines is not None:
+            if self._lines.count:
+                self._lines.move_to(self._zip, "lines.json")
+            self._lines.close()
         self._zip.close()
+
+
+class _JsonList:
+    """A JSON list that waits in a file beside the output until the matrix is complete."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  (closed with the output)
+        self.count = 0
+
+    def add(self, value: object) -> None:
+        """Append a value."""
+        self._file.write((b", " if self.count else b"[") + _json(value).encode())
+        self.count += 1
+
+    def move_to(self, archive: zipfile.ZipFile, name: str) -> None:
+        """Write the list as a member of the zip, and forget it."""
+        with self._file, _member(archive, name) as member:
+            self._file.write(b"]" if self.count else b"[]")
+            self._file.seek(0)
+            shutil.copyfileobj(self._file, member)
+
+    def close(self) -> None:
+        """Forget the list."""
+        self._file.close()
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:

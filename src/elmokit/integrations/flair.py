@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from elmokit.config import IndependentState
 from elmokit.errors import ConfigError, FormatError, MissingExtraError
-from elmokit.integrations.shared_model import IndependentState, ModelName, shared_model
+from elmokit.integrations.shared_model import ModelName, shared_model
 
 try:
     import flair

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
+from elmokit.config import IndependentState
 from elmokit.errors import ConfigError
 
 if TYPE_CHECKING:
     from elmokit.embed.elmo import Dtype, Elmo
 
-IndependentState = Literal["reset", "warm"]
 ModelName = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 
 
@@ -54,7 +54,7 @@ def _load(
     elmo = Elmo.from_pretrained(
         names if len(names) > 1 else names[0] if names else None, state=state, dtype=dtype, device=device
     )
-    if elmo.state == "carry":
+    if not elmo.independent:
         raise ConfigError('state: the model carries its state by default; choose state="reset" or state="warm"')
     return elmo
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit.config import IndependentState
 from elmokit.embed.engine import Layers, check_layers
 from elmokit.embed.sentence import Pool
 from elmokit.errors import ConfigError, InputError, MissingExtraError
-from elmokit.integrations.shared_model import IndependentState, ModelName, shared_model
+from elmokit.integrations.shared_model import ModelName, shared_model
 from elmokit.text.tokenizer import Tokenizer, get_tokenizer
 
 try:

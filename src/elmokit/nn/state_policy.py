@@ -1,6 +1,6 @@
 """State policies: the initial LSTM state of a sentence.
 
-A new policy is one class here, in `POLICIES`, and its name in `elmokit.config.State`.
+A new policy is one class here, in `POLICIES`, and its name in `elmokit.config`: `State`, perhaps `IndependentState`.
 """
 
 from __future__ import annotations

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from elmokit import __version__
+from elmokit.disk.scratch import scratch
 from elmokit.errors import OutputError
 from elmokit.pretrain.state import TrainingState
 from elmokit.weights import native
-
-_TEMPORARY = ".model"
 
 
 def export(state: TrainingState, folder: Path) -> None:
@@ -22,19 +20,15 @@ def export(state: TrainingState, folder: Path) -> None:
     if (tokenizer := state.settings.tokenizer) != "spaces":  # else the text came tokenized, nobody knows by what
         model.config = replace(model.config, tokenizer=tokenizer)
     model.card = card(state)
-    temporary = folder / _TEMPORARY
     try:
-        if temporary.exists():
-            shutil.rmtree(temporary)
-        native.save(model, temporary)
-        for path in sorted(temporary.iterdir()):
-            path.replace(folder / path.name)
+        with scratch(folder / "model") as temporary:
+            native.save(model, temporary / "model")
+            for path in sorted((temporary / "model").iterdir()):
+                path.replace(folder / path.name)
     except OutputError:
         raise
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written: {error.strerror}; the last checkpoint is kept") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def card(state: TrainingState) -> str:

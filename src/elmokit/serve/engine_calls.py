@@ -48,8 +48,10 @@ class EngineCalls:
             dtype=settings.dtype,
             device=settings.device,
         )
-        if self.elmo.state == "carry":
-            raise ConfigError('--model: expected a model whose sentences are independent, found state "carry"')
+        if not self.elmo.independent:
+            raise ConfigError(
+                f'--model: expected a model whose sentences are independent, found state "{self.elmo.state}"'
+            )
         if index is not None:
             index.require_model(self.elmo)
         self.index = index

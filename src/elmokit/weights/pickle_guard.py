@@ -24,6 +24,7 @@ ALLOWED = {
 _REFUSED = ("BYTEARRAY8", "NEXT_BUFFER", "READONLY_BUFFER", "EXT1", "EXT2", "EXT4", "INST", "OBJ")
 _NUMBERS = ("INT", "LONG", "LONG1", "LONG4")
 _LONGEST_NUMBER = 10**30  # the magic number of torch has 24 digits
+_ZIP = b"PK\x03\x04"
 _LEGACY = 5  # pickles at the start of a file of torch before 1.6: magic, version, system, content, keys
 
 
@@ -40,20 +41,22 @@ def check_pickle(file: IO[bytes], label: str) -> None:
 
 
 def _streams(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Pickles that torch would read. Zips are detected by their first bytes, as in torch: one may also be appended."""
     file.seek(0)
-    if zipfile.is_zipfile(file):
-        try:
-            with zipfile.ZipFile(file) as archive:
-                for name in archive.namelist():
-                    if name.endswith(".pkl"):
-                        with archive.open(name) as stream:
-                            yield stream
-        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError):
-            return  # torch will report the error
-    else:
-        file.seek(0)
+    is_zip = file.read(len(_ZIP)) == _ZIP
+    file.seek(0)
+    if not is_zip:
         for _ in range(_LEGACY):
             yield file
+        return
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for info in archive.infolist():  # not by name, which several members may have
+                if info.filename.lower().endswith(".pkl"):  # torch finds members by name in any case
+                    with archive.open(info) as stream:
+                        yield stream
+    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError) as error:
+        raise ValueError(first_line(error)) from None  # torch may read it all the same, so it must not try
 
 
 def _check(stream: IO[bytes], label: str) -> None:
