@@ -80,7 +80,7 @@ def test_vectors_do_not_depend_on_the_batch(packaged: Path, batch_tokens: int) -
 
 def test_padding_is_zero(packaged: Path) -> None:
     layers = OnnxElmo(packaged).run([["a", "b", "c"], ["a"]])
-    assert layers.shape == (2, 3, 3, 256)
+    assert layers.shape == (2, 3, 3, Elmo.from_pretrained().config.vector_dim)
     assert not layers[1, :, 1:].any() and layers[1, :, 0].all() and layers[0].all()
 
 

@@ -44,10 +44,10 @@ def vectors(elmo: Elmo, tokens: list[str], **options: Any) -> np.ndarray:
 
 
 @pytest.mark.skipif(not INSTALLED, reason="elmokit is not installed with its entry points: pip install -e .")
-def test_the_factory_needs_no_import() -> None:
+def test_the_factory_needs_no_import(elmo: Elmo) -> None:
     code = "import spacy; nlp = spacy.blank('en'); nlp.add_pipe('elmo'); print(nlp('A test').tensor.shape)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "(2, 256)"
+    assert result.stdout.strip() == f"(2, {elmo.config.vector_dim})"
 
 
 @pytest.mark.parametrize("layers", ["average", "top", 0, [0.2, 0.5, 0.3]])
@@ -82,8 +82,9 @@ def test_white_space_has_zero_rows_and_is_not_read(elmo: Elmo) -> None:
     assert not doc.tensor[spaces].any() and not doc[0].has_vector
     np.testing.assert_allclose(doc.tensor[[not space for space in spaces]], vectors(elmo, words), atol=1e-5)
     np.testing.assert_allclose(doc.vector, vectors(elmo, words).mean(axis=0), atol=1e-5)
-    assert nlp("").tensor.shape == (0, 256) and nlp(" \n").tensor.any() == np.False_
-    assert nlp(" \n").vector.shape == (256,) and not nlp(" \n").has_vector and nlp("").similarity(doc) == 0.0
+    dim = elmo.config.vector_dim
+    assert nlp("").tensor.shape == (0, dim) and nlp(" \n").tensor.any() == np.False_
+    assert nlp(" \n").vector.shape == (dim,) and not nlp(" \n").has_vector and nlp("").similarity(doc) == 0.0
 
 
 def test_similarity_of_doc_span_and_token() -> None:
