@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -222,6 +223,17 @@ def test_raw_text_gets_the_tokenizer_of_the_model_and_tokenized_text_none(model:
     already = "He can not have said cannot or a/b , Mr. X , in the U.S. .\n"
     assert tokens(already) == already.split()
     assert tokens(already, "--tokenizer", "words") != already.split()
+
+
+def test_the_tokenizer_that_a_model_names_is_used(model: str, tmp_path: Path) -> None:
+    named = tmp_path / "han"
+    shutil.copytree(model, named)
+    options = json.loads((named / "options.json").read_text())
+    options.setdefault("elmokit", {})["tokenizer"] = "han"
+    (named / "options.json").write_text(json.dumps(options))
+    Path("zh.txt").write_text("我喜欢吃苹果\n我 爱 你\n", "utf-8")
+    assert "warning" not in embed(str(named), "zh.txt", "-o", "a.parquet", "--layers", "top").stderr
+    assert pq.read_table("a.parquet")["token"].to_pylist() == list("我喜欢吃苹果我爱你")
 
 
 def test_attached_punctuation_is_warned_of(model: str) -> None:

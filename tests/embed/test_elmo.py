@@ -184,6 +184,8 @@ def test_options_that_cannot_be_met(elmo: Elmo, options: dict[str, object], mess
 
 
 def test_input_that_is_no_sentence(elmo: Elmo) -> None:
+    with pytest.raises(InputError, match=r"expected a loaded model, found 'base'; use Elmo.from_pretrained"):
+        Elmo("base")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"use \[text\]"):
         elmo.embed("I will buy you a present .")
     with pytest.raises(InputError, match="sentence 1: expected text or a list of tokens, found '5'"):

@@ -141,7 +141,7 @@ def test_progress_is_a_line_that_disappears(
     list(elmo.embed(TEXTS))
     assert capsys.readouterr().err == ""  # no terminal
     monkeypatch.setattr(stream, "PIPE_SECONDS", 0.0)
-    list(elmo.embed(TEXTS, progress=True))
+    list(elmo.embed(TEXTS, progress=True, batch_size=1))
     assert " 33%  1 of 3 sentences" in capsys.readouterr().err
     monkeypatch.setattr(stream, "_has_screen", lambda: True)
     elmo.encode(TEXTS)
@@ -153,6 +153,16 @@ def test_progress_is_a_line_that_disappears(
     assert shown.startswith("\r") and "3 of 3" in shown and shown.endswith(" \r") and "\n" not in shown
     elmo.encode(TEXTS, progress=False)
     assert capsys.readouterr().err == ""
+
+
+def test_progress_is_shown_while_the_first_window_is_computed(
+    elmo: Elmo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from elmokit.embed import stream
+
+    monkeypatch.setattr(stream, "PIPE_SECONDS", 0.0)
+    next(elmo.embed(TEXTS, progress=True, batch_size=1))
+    assert "3 of 3 sentences" in capsys.readouterr().err  # all were computed before the first was handed over
 
 
 def test_a_gap_is_seen() -> None:

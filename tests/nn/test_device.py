@@ -21,6 +21,11 @@ def test_what_is_not_there_is_told_in_one_line(name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_numbers_are_not_names() -> None:
+    with pytest.raises(ConfigError, match="device: expected a name such as 'cpu' or 'cuda:0', found 0"):
+        find_device(0)  # type: ignore[arg-type]
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 @pytest.mark.parametrize("name", ["cuda", "cuda:1"])
 def test_without_a_gpu_the_message_says_so(name: str) -> None:

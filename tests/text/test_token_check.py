@@ -33,6 +33,7 @@ def test_raw_and_tokenized() -> None:
     assert looks_tokenized(tokenized)
     # what was tokenized stays as it is, whichever tokenizer reads it
     assert [[token.text for token in words(line)] for line in tokenized] == [line.split() for line in tokenized]
+    assert not looks_tokenized(["我喜欢吃苹果"]) and looks_tokenized(["我 喜欢 吃 苹果"])
     assert looks_tokenized([]) and looks_tokenized(["", "no punctuation at all"])
 
 

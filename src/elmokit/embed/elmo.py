@@ -19,7 +19,7 @@ from elmokit.embed.portable import Dtype, PortableElmo, portable_model, to_porta
 from elmokit.embed.predict import GAP, Direction, Prediction, predict_next
 from elmokit.embed.sentence import EmbeddedSentence, Pool
 from elmokit.embed.sharing import Guard, use_one_thread_in_fork
-from elmokit.embed.stream import SentenceStream, with_progress
+from elmokit.embed.stream import ProgressLine, SentenceStream, choose_progress
 from elmokit.embed.texts import cosines, pooled
 from elmokit.embed.word_reader import WordReader
 from elmokit.errors import ConfigError, InputError
@@ -53,12 +53,14 @@ class Elmo:
         self, model: Model, *, state: State | None = None, dtype: Dtype | None = None, device: str | None = None
     ) -> None:
         """Take over a loaded model: its weights are brought into the form that infers fastest."""
+        if not isinstance(model, Model):
+            raise InputError(f"model: expected a loaded model, found {model!r:.60}; use Elmo.from_pretrained(path)")
         self.state: State = state or model.config.state
         self.dtype: Dtype = dtype or "float32"
         for name, value, choices in (("state", self.state, get_args(State)), ("dtype", self.dtype, get_args(Dtype))):
             if value not in choices:
                 raise ConfigError(f"{name}: expected {', '.join(choices)}, found {value!r}")
-        self.device = find_device(device or "cpu")
+        self.device = find_device("cpu" if device is None else device)
         if self.dtype == "int8" and self.device.type != "cpu":
             raise ConfigError(f"dtype: int8 is for CPUs, and the device is {self.device}; use float16")
         self.model = model
@@ -201,10 +203,8 @@ class Elmo:
         layers = check_layers(layers, self.config.n_vectors)
         prepared = self._checked(_prepare(sentences, get_tokenizer(tokenizer or self.tokenizer)))
         parts = self._parts(prepared, layers, batch_size, batch_tokens)
-        embedded = self._embed(parts, layers, batch_size, batch_tokens)
-        return SentenceStream(
-            with_progress(embedded, len(sentences) if isinstance(sentences, Sized) else None, progress)
-        )
+        line = choose_progress(len(sentences) if isinstance(sentences, Sized) else None, progress)
+        return SentenceStream(self._embed(parts, layers, batch_size, batch_tokens, line))
 
     def _checked(self, prepared: Iterable[_Prepared]) -> Iterator[_Prepared]:
         """The same sentences; the first of a model's life are checked, and a warning is logged once."""
@@ -258,12 +258,22 @@ class Elmo:
         return windows(prepared, lambda sentence: len(sentence.tokens), max(batch, window))
 
     def _embed(
-        self, parts: Iterable[list[_Prepared]], layers: Layers, batch_size: int | None, batch_tokens: int | None
+        self,
+        parts: Iterable[list[_Prepared]],
+        layers: Layers,
+        batch_size: int | None,
+        batch_tokens: int | None,
+        line: ProgressLine | None,
     ) -> Iterator[EmbeddedSentence]:
-        for part in parts:
-            tokens = [sentence.tokens for sentence in part]
-            arrays = self._engine.embed(tokens, layers, batch_tokens or self._engine.batch_tokens, batch_size)
-            yield from self._finish(part, arrays)
+        watch = None if line is None else line.add
+        try:
+            for part in parts:
+                tokens = [sentence.tokens for sentence in part]
+                size = batch_tokens or self._engine.batch_tokens
+                yield from self._finish(part, self._engine.embed(tokens, layers, size, batch_size, watch))
+        finally:
+            if line is not None:
+                line.clear()
 
     def _check(self, sentences: object, batch_size: int | None, batch_tokens: int | None, threads: int | None) -> None:
         if isinstance(sentences, str):

@@ -170,8 +170,10 @@ def embed_files(
         if spool.complete:
             return replace(job.done, was_complete=True)
         number = 0
+        # other tokenizers than "words" are of languages whose punctuation tells nothing about spaces
+        guess = tokenizer is None and not split and elmo.tokenizer == "words"
         for number, lines in enumerate(chunks(checked(source, **checks), chunk_characters, multiple), start=1):
-            if number == 1 and tokenizer is None and not split and looks_tokenized(line.text for line in lines):
+            if number == 1 and guess and looks_tokenized(line.text for line in lines):
                 options["tokenizer"] = get_tokenizer("spaces")
             job.do(spool, number - 1, lines, source.bytes_read)
         if spool.has(number):

@@ -55,6 +55,13 @@ def _guarded(method: Method) -> Method:
     return alone  # type: ignore[return-value]
 
 
+Watch = Callable[[int, int], None]  # receives the number of sentences and of tokens of a batch
+
+
+def _ignore(sentences: int, tokens: int) -> None:
+    """Watch nothing."""
+
+
 class Engine:
     """One biLM, one word cache, one state policy; may be used by several threads, which take turns."""
 
@@ -78,12 +85,23 @@ class Engine:
 
     @_guarded
     def embed(
-        self, sentences: Sequence[Sequence[str]], layers: Layers, batch_tokens: int, batch_size: int | None = None
+        self,
+        sentences: Sequence[Sequence[str]],
+        layers: Layers,
+        batch_tokens: int,
+        batch_size: int | None = None,
+        watch: Watch | None = None,
     ) -> list[NDArray[np.floating]]:
-        """(layers, n, 2D) of every sentence. If they are not independent, they are one batch."""
+        """(layers, n, 2D) of every sentence. If they are not independent, they are one batch.
+
+        watch: called with the number of sentences and of tokens of each batch that was computed.
+        """
+        watch = watch or _ignore
         if self.policy.independent:
-            return self._embed_independent(sentences, layers, batch_tokens, batch_size)
-        return self._embed_batch(sentences, layers)
+            return self._embed_independent(sentences, layers, batch_tokens, batch_size, watch)
+        arrays = self._embed_batch(sentences, layers)
+        watch(len(sentences), sum(map(len, sentences)))
+        return arrays
 
     @_guarded
     def skip(self, sentences: Sequence[Sequence[str]], batch_tokens: int, batch_size: int | None) -> None:
@@ -94,18 +112,25 @@ class Engine:
             self._look_up([self._with_marks(sentences[k]) for k in _longest_first(sentences)])
 
     def _embed_independent(
-        self, sentences: Sequence[Sequence[str]], layers: Layers, batch_tokens: int, batch_size: int | None
+        self,
+        sentences: Sequence[Sequence[str]],
+        layers: Layers,
+        batch_tokens: int,
+        batch_size: int | None,
+        watch: Watch,
     ) -> list[NDArray[np.floating]]:
         """Every sentence from the same start; the order of work is by length."""
         results: list[NDArray[np.floating]] = [_nothing(self.bilm, layers)] * len(sentences)
         start = self._start_state()
-        self._meet(sentences)
+        self._encode_new_words(sentences)
+        watch(sum(not sentence for sentence in sentences), 0)  # empty ones are in no batch
         for batch in by_length([len(s) for s in sentences], batch_tokens=batch_tokens, batch_size=batch_size):
             chosen = [sentences[k] for k in batch]
             packing = Packing.from_lengths([len(sentence) for sentence in chosen], self.device)
             combined = combine(self._run(chosen, packing, start.expand(len(chosen))), layers)
             for b, k in enumerate(batch):
                 results[k] = combined[:, packing.rows(b).to(self.device)].cpu().numpy()
+            watch(len(chosen), packing.n_tokens)
         return results
 
     def _embed_batch(self, sentences: Sequence[Sequence[str]], layers: Layers) -> list[NDArray[np.floating]]:
@@ -124,11 +149,11 @@ class Engine:
 
     def _skip_independent(self, sentences: Sequence[Sequence[str]], batch_tokens: int, batch_size: int | None) -> None:
         self._start_state()
-        self._meet(sentences)
+        self._encode_new_words(sentences)
         for batch in by_length([len(s) for s in sentences], batch_tokens=batch_tokens, batch_size=batch_size):
             self._look_up([sentences[k] for k in batch])
 
-    def _meet(self, sentences: Sequence[Sequence[str]]) -> None:
+    def _encode_new_words(self, sentences: Sequence[Sequence[str]]) -> None:
         """Encode the new words of all sentences together, which is faster than batch by batch, if they can be kept."""
         words = list(dict.fromkeys(chain.from_iterable(sentences)))
         if 0 < len(words) <= self.cache.capacity:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NoReturn, Self
 
 from elmokit.embed.pace import Pace, clock
@@ -55,36 +55,42 @@ class SentenceStream(Iterator[EmbeddedSentence]):
         raise TypeError(f"{_ONCE}; sentences differ in length: {_MATRIX}")
 
 
-def with_progress(
-    sentences: Iterator[EmbeddedSentence], total: int | None, progress: bool | None
-) -> Iterator[EmbeddedSentence]:
-    """The same sentences; while they come, a line on standard error says how far they are.
+class ProgressLine:
+    """Progress on standard error: a line that is rewritten on a screen, and one line now and then elsewhere."""
+
+    def __init__(self, total: int | None, *, screen: bool) -> None:
+        """total: number of sentences, if it is known."""
+        self._total, self._screen = total, screen
+        self._pace = Pace()
+        self._sentences = self._tokens = self._width = 0
+        self._shown = time.monotonic() + (FIRST_SECONDS - SCREEN_SECONDS if screen else 0)
+
+    def add(self, sentences: int, tokens: int) -> None:
+        """Count a batch that was computed."""
+        self._sentences, self._tokens = self._sentences + sentences, self._tokens + tokens
+        self._pace.step(self._tokens, self._sentences / self._total if self._total else 0)
+        if time.monotonic() - self._shown >= (SCREEN_SECONDS if self._screen else PIPE_SECONDS):
+            self._shown = time.monotonic()
+            line = progress_line(self._pace, self._sentences, self._total)
+            end = " " * (self._width - len(line)) if self._screen else "\n"
+            print(f"\r{line}" if self._screen else line, end=end, file=sys.stderr, flush=True)
+            self._width = len(line)
+
+    def clear(self) -> None:
+        """Remove the line from the screen."""
+        if self._width and self._screen:
+            print("\r" + " " * self._width + "\r", end="", file=sys.stderr, flush=True)
+
+
+def choose_progress(total: int | None, progress: bool | None) -> ProgressLine | None:
+    """Progress line of a run; None for none.
 
     progress: None shows it on a terminal and in a notebook, for work that takes more than two seconds.
     """
     screen = _has_screen()
     if progress is False or (progress is None and not screen):
-        return sentences
-    return _watched(sentences, total, screen)
-
-
-def _watched(sentences: Iterable[EmbeddedSentence], total: int | None, screen: bool) -> Iterator[EmbeddedSentence]:
-    pace, tokens, width = Pace(), 0, 0
-    shown = time.monotonic() + (FIRST_SECONDS - SCREEN_SECONDS if screen else 0)
-    try:
-        for number, sentence in enumerate(sentences, start=1):
-            tokens += len(sentence.tokens)
-            pace.step(tokens, number / total if total else 0)
-            if time.monotonic() - shown >= (SCREEN_SECONDS if screen else PIPE_SECONDS):
-                shown = time.monotonic()
-                line = progress_line(pace, number, total)
-                end = " " * (width - len(line)) if screen else "\n"
-                print(f"\r{line}" if screen else line, end=end, file=sys.stderr, flush=True)
-                width = len(line)
-            yield sentence
-    finally:
-        if width and screen:
-            print("\r" + " " * width + "\r", end="", file=sys.stderr, flush=True)
+        return None
+    return ProgressLine(total, screen=screen)
 
 
 def progress_line(pace: Pace, number: int, total: int | None) -> str:

@@ -36,7 +36,7 @@ def looks_tokenized(lines: Iterable[str]) -> bool:
         check.add(line.split())
         if check.tokens >= ENOUGH:
             break
-    return check.attached <= RAW * check.tokens
+    return check.attached <= RAW * check.tokens and not check.unsegmented > check.han / 2
 
 
 class TokenCheck:
