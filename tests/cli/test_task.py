@@ -437,6 +437,12 @@ def test_lists_of_tokens_are_sentences(trained: Path) -> None:
     assert repr(model) == "TaskModel(ner, ELMo, cpu)"
 
 
+def test_a_score_of_zero_is_warned_of(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elmokit.tasks.ner.span_scores", lambda *spans: {"precision": 0.0, "recall": 0.0, "f1": 0.0})
+    warning = train("-o", "zero", "--epochs", "1").stderr
+    assert "dev f1 is 0 after" in warning and "--learning-rate" in warning
+
+
 def test_compare_takes_no_broken_run_as_its_baseline(trained: Path) -> None:
     fake_run("broken", elmo=False, seed=0, dev=0, test=0)
     fake_run("elmo", elmo=True, seed=0, dev=50, test=60)

@@ -186,6 +186,14 @@ def test_a_loss_beyond_all_bounds_has_an_infinite_perplexity(text: Path) -> None
     assert step.loss > 1e5 and step.perplexity == math.inf
 
 
+def test_the_perplexity_shown_is_that_of_recent_steps(text: Path) -> None:
+    """Of a loss that falls fast, a mean over all steps would be far above what the model has now."""
+    made = steps(synthetic.state(text, steps=60))
+    losses = [step.loss for step in made]
+    recent, all_of_them = math.exp(sum(losses[-6:]) / 6), math.exp(sum(losses) / len(losses))
+    assert abs(made[-1].perplexity - recent) < 0.2 * abs(all_of_them - recent)
+
+
 def test_divergence_is_told(text: Path) -> None:
     state = synthetic.state(text, steps=500, learning_rate=30.0, warm_up=0, decay="none", clip=1e9, optimizer="adagrad")
     with pytest.raises(ElmoError, match=r"diverged|finite"):
