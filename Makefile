@@ -1,4 +1,4 @@
-.PHONY: test slow faults lint bench docs coverage report figures tables
+.PHONY: test slow faults ray flair lint bench docs coverage report figures tables
 
 test:  ## what CI runs after lint and docs
 	pip install '.[test]' && pytest
@@ -11,6 +11,16 @@ coverage:  ## the ordinary tests, with the share of lines that they run
 
 faults:  ## mutated files, kills, full disks, threads: about 15 minutes on two cores
 	pytest -rP -m 'slow or not slow' tests/faults tests/disk tests/embed/test_sharing.py
+
+ray:  ## all tests of Ray, in an environment of its own, build/ray
+	python -m venv build/ray
+	build/ray/bin/pip install '.[ray]' pytest pytest-xdist pytest-timeout hypothesis
+	build/ray/bin/pytest -n 0 -m 'slow or not slow' tests/integrations/test_ray.py
+
+flair:  ## all tests of flair and its page, in an environment of its own, build/flair: it conflicts with transformers 5
+	python -m venv build/flair
+	build/flair/bin/pip install '.[flair]' pytest pytest-xdist pytest-timeout hypothesis
+	build/flair/bin/pytest -n 0 -m slow tests/integrations/test_flair.py tests/integrations/test_integration_pages.py
 
 lint:
 	ruff check . && ruff format --check . && mypy

@@ -40,7 +40,9 @@ class Encoder(Protocol):
     @property
     def config(self) -> Any: ...
 
-    def embed(self, sentences: Iterable[str | Sequence[str]], *, tokenizer: str = "spaces") -> Iterator[Any]: ...
+    def embed(
+        self, sentences: Iterable[str | Sequence[str]], *, tokenizer: str = "spaces", progress: bool | None = None
+    ) -> Iterator[Any]: ...
 
 
 def _split(sentences: Iterable[str | Sequence[str]]) -> list[list[str]]:
@@ -62,7 +64,9 @@ class MiniLM:
         self.tokenizer = AutoTokenizer.from_pretrained(self.folder)
         self.config = Shape(self.model.config.num_hidden_layers + 1, self.model.config.hidden_size)
 
-    def embed(self, sentences: Iterable[str | Sequence[str]], *, tokenizer: str = "spaces") -> Iterator[Encoded]:
+    def embed(
+        self, sentences: Iterable[str | Sequence[str]], *, tokenizer: str = "spaces", progress: bool | None = None
+    ) -> Iterator[Encoded]:
         """Encode in batches of similar lengths; results are in input order."""
         texts = _split(sentences)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
@@ -99,7 +103,9 @@ class GloVe:
         self.dim = len(next(iter(self.vectors.values())))
         self.config = Shape(2, 2 * self.dim)
 
-    def embed(self, sentences: Iterable[str | Sequence[str]], *, tokenizer: str = "spaces") -> Iterator[Encoded]:
+    def embed(
+        self, sentences: Iterable[str | Sequence[str]], *, tokenizer: str = "spaces", progress: bool | None = None
+    ) -> Iterator[Encoded]:
         """Unknown words are zero."""
         zero = np.zeros(self.dim, dtype=np.float32)
         for text in _split(sentences):

@@ -40,8 +40,8 @@ from elmokit.nn.initialize import initialize
 from elmokit.nn.softmax import SoftmaxHead
 from elmokit.pretrain.corpus import Corpus
 from elmokit.pretrain.loss import bilm_loss
-from elmokit.pretrain.state import adagrad
 from elmokit.pretrain.training_batch import TrainingBatch, make_batch
+from elmokit.pretrain.training_state import adagrad
 from elmokit.text.characters import BOS, EOS, UNK, ByteCharacters
 from elmokit.text.vocabulary import Vocabulary
 from elmokit.training.memory import keep_freed_memory

@@ -4,8 +4,8 @@
 
 Every encoder is frozen, and all get the same data and the same linear classifiers. DATA holds `pos/ud-ewt`,
 `ner/conll2003`, `sst`, `wsd` (SemCor, the evaluation sets and WordNet 3.0) and `vectors`. Layers are chosen on the dev
-text, never on the test text. Misspelt text is the test text with fixed typing errors; classifiers are trained on clean
-text alone. `base` is the packaged model; any other name but minilm and glove is the path of a model.
+text, never on the test text. Misspelled text is the test text with fixed typing errors; classifiers are trained on
+clean text alone. `base` is the packaged model; any other name but minilm and glove is the path of a model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 import results as files
 import torch
 
-from elmokit.analysis.probe.probe_fit import ProbeSettings, TokenVectors, fit_probes, predict_tags
+from elmokit.analysis.probe.probe_fit import ProbeSettings, ProbeVectors, fit_probes, predict_tags
 from elmokit.analysis.senses.polysemy import judge, load_triples
 from elmokit.analysis.senses.sense_corpus import find_corpora, read_corpus
 from elmokit.analysis.senses.sense_scores import evaluate_senses
@@ -38,13 +38,13 @@ from elmokit.text.tagged_text import TaggedText, read_tagged
 
 SEED = 13
 LETTER_EDITS = 0.1  # probability that a letter is swapped, deleted, or gets another one before it
-SHORTEST = 4  # letters of a word that is misspelt
+SHORTEST = 4  # letters of a word that is misspelled
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 Figures = dict[str, Any]
 
 
-def misspelt(sentences: Sequence[Sequence[str]], seed: int = SEED) -> list[list[str]]:
+def misspelled(sentences: Sequence[Sequence[str]], seed: int = SEED) -> list[list[str]]:
     """Sentences with typos in a tenth of the letters of words with four or more letters."""
     rng = random.Random(seed)
     return [[misspell(word, rng) for word in sentence] for sentence in sentences]
@@ -106,18 +106,18 @@ def probe(encoder: encoders.Encoder, texts: Texts, score: Callable[[TaggedText, 
     tags = sorted(set(texts.train.tags))
     number = {tag: i for i, tag in enumerate(tags)}
     views, meter = views_of(encoder), Meter(None, 0)
-    with TokenVectors(encoder, texts.train.sentences, meter) as vectors:  # type: ignore[arg-type]
+    with ProbeVectors(encoder, texts.train.sentences, meter) as vectors:  # type: ignore[arg-type]
         gold = np.array([number[tag] for tag in texts.train.tags])
         probes = fit_probes(vectors, gold, len(tags), views, ProbeSettings())
 
     def scores(text: TaggedText, sentences: Sequence[Sequence[str]]) -> list[float]:
-        with TokenVectors(encoder, sentences, meter) as vectors:  # type: ignore[arg-type]
+        with ProbeVectors(encoder, sentences, meter) as vectors:  # type: ignore[arg-type]
             predicted = predict_tags(probes, vectors, views)
         return [score(text, [tags[i] for i in row]) for row in predicted]
 
     on_dev = scores(texts.dev, texts.dev.sentences)
     best = int(np.argmax(on_dev))
-    noisy = misspelt(texts.test.sentences)
+    noisy = misspelled(texts.test.sentences)
     changed = np.mean(
         [a != b for s, t in zip(texts.test.sentences, noisy, strict=True) for a, b in zip(s, t, strict=True)]
     )
@@ -125,8 +125,8 @@ def probe(encoder: encoders.Encoder, texts: Texts, score: Callable[[TaggedText, 
         "layer": best,
         "dev": on_dev,
         "clean": scores(texts.test, texts.test.sentences)[best],
-        "misspelt": scores(texts.test, noisy)[best],
-        "share_misspelt": float(changed),
+        "misspelled": scores(texts.test, noisy)[best],
+        "share_misspelled": float(changed),
     }
 
 
@@ -235,8 +235,10 @@ def table(results: dict[str, Figures]) -> str:
     rows: dict[str, Callable[[Figures], str]] = {
         "size, MB": cell("megabytes", lambda x: f"{x:.0f}"),
         "two senses of a word, best layer": cell("senses", lambda x: f"{x['best']} of {x['triples']}"),
-        "POS, EWT PTB tags: clean -> misspelt": cell("pos", lambda x: f"{x['clean']:.1f} -> {x['misspelt']:.1f}"),
-        "NER, CoNLL-2003 span F1: clean -> misspelt": cell("ner", lambda x: f"{x['clean']:.1f} -> {x['misspelt']:.1f}"),
+        "POS, EWT PTB tags: clean -> misspelled": cell("pos", lambda x: f"{x['clean']:.1f} -> {x['misspelled']:.1f}"),
+        "NER, CoNLL-2003 span F1: clean -> misspelled": cell(
+            "ner", lambda x: f"{x['clean']:.1f} -> {x['misspelled']:.1f}"
+        ),
         "WSD F1, best layer (first sense)": cell("wsd", _wsd_cell),
         "SST-2 accuracy, mean vector": cell("sst", lambda x: f"{x['accuracy']:.1f}"),
         "tokens per CPU second": cell("tokens_per_cpu_second", lambda x: f"{x:,.0f}"),

@@ -23,8 +23,8 @@ from elmokit import Elmo, weights
 from elmokit.config import CharCnnConfig, LstmConfig, ModelConfig
 from elmokit.pretrain.corpus import Corpus
 from elmokit.pretrain.loop import train
-from elmokit.pretrain.settings import TrainingSettings
-from elmokit.pretrain.state import TrainingState
+from elmokit.pretrain.training_settings import TrainingSettings
+from elmokit.pretrain.training_state import TrainingState
 from elmokit.text.lines import read_lines
 from elmokit.text.vocabulary import Vocabulary
 

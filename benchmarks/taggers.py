@@ -29,7 +29,7 @@ from typing import Any
 
 import results as files
 import torch
-from quality import SEED, misspelt
+from quality import SEED, misspelled
 
 from elmokit import TextTagger, load_tagger
 from elmokit.errors import ElmoError
@@ -193,7 +193,7 @@ def table(numbers: dict[str, Any]) -> str:
     """The scores as a Markdown table: clean -> misspelled."""
 
     def cell(scores: dict[str, Any] | None) -> str:
-        return f"{scores['clean']['score']:.1f} -> {scores['misspelt']['score']:.1f}" if scores else ""
+        return f"{scores['clean']['score']:.1f} -> {scores['misspelled']['score']:.1f}" if scores else ""
 
     lines = ["| clean -> misspelled | elmokit | spaCy small |", "|---|---|---|"]
     for name, systems in numbers["sets"].items():
@@ -241,7 +241,7 @@ def main() -> None:
         parts = (whole.sentences[: arguments.limit], whole.gold[: arguments.limit])
         test = TestSet(whole.kind, whole.files, *parts)
         used += [path for path in test.files if path not in used]
-        texts = {"clean": test.sentences, "misspelt": misspelt(test.sentences)}
+        texts = {"clean": test.sentences, "misspelled": misspelled(test.sentences)}
         found: dict[str, Any] = {"sentences": len(test.sentences), "tokens": sum(map(len, test.sentences))}
         found["elmokit"] = {key: our_scores(tagger(test.kind), test, text) for key, text in texts.items()}
         if python is not None and test.kind != "sentiment":

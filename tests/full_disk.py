@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 _NEW_USER, _NEW_MOUNTS, _REMOUNT = 0x10000000, 0x00020000, 32
 
@@ -15,6 +16,7 @@ _NEW_USER, _NEW_MOUNTS, _REMOUNT = 0x10000000, 0x00020000, 32
 @contextmanager
 def file_size_limit(size: int) -> Iterator[None]:
     """No file of this process grows beyond the limit: writing fails as on a full disk."""
+    resource = pytest.importorskip("resource", reason="needs a POSIX system")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

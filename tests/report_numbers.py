@@ -42,7 +42,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "word": "play",
         "static": [{"word": "games", "similarity": 0.7}],
         "corpus": {"sentences": 5, "tokens": 50, "occurrences": 4},
-        "neighbours": {
+        "neighbors": {
             "average": [{"similarity": 0.875, "word": "play", "sentence": ["a", "play", "|"], "position": 1}]
         },
     },

@@ -9,7 +9,7 @@ import models
 
 from elmokit.tasks.runs.layer_cache import LayerCache
 from elmokit.tasks.runs.task_run import Data, open_run
-from elmokit.tasks.task_table import get_task
+from elmokit.tasks.shared.task_registry import get_task
 
 CONLLU = "# text = {0}\n" + "\n".join(
     f"{k}\t{{{k - 1}}}\t_\t{upos}\t{xpos}\t_\t_\t_\t_\t_"

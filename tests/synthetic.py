@@ -8,8 +8,8 @@ from collections import Counter
 from pathlib import Path
 
 from elmokit.config import CharCnnConfig, LstmConfig, ModelConfig
-from elmokit.pretrain.settings import TrainingSettings
-from elmokit.pretrain.state import TrainingState
+from elmokit.pretrain.training_settings import TrainingSettings
+from elmokit.pretrain.training_state import TrainingState
 from elmokit.text.vocabulary import Vocabulary
 
 ANIMALS, PLANTS = ("cat", "dog", "cow", "fox", "hen", "owl"), ("oak", "elm", "fir", "ivy", "fern", "moss")
@@ -21,7 +21,7 @@ CONFIG = ModelConfig(
 
 
 def sentence(rng: random.Random) -> list[str]:
-    """The verb follows from the noun, and the colour at the end from the first one."""
+    """The verb follows from the noun, and the color at the end from the first one."""
     noun, color = rng.choice(ANIMALS + PLANTS), rng.choice(("red", "blue", "grey"))
     verb = "runs" if noun in ANIMALS else "grows"
     where = rng.sample(["here", "there", "now", "slowly", "again"], rng.randint(0, 4))

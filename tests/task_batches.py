@@ -35,7 +35,7 @@ class MadeUp:
         elmo = torch.randn(len(words) + 2, N_LAYERS, ELMO_DIM, generator=generator)
         inputs = TextInputs(
             settings=InputSettings(elmo=elmo_at is not None, elmo_at=elmo_at or "input", elmo_dropout=0.0),
-            words=WordTable(learnt=table),
+            words=WordTable(learned=table),
             elmo=ElmoSource(n_layers=N_LAYERS, dim=ELMO_DIM) if elmo_at else None,
         )
         return cls(task, words, inputs, elmo if elmo_at else None)

@@ -70,6 +70,27 @@ def test_rooms_do_not_import_each_other_in_a_circle() -> None:
     assert seen == ARROWS.keys()
 
 
+@pytest.mark.parametrize("room", [path.name for path in sorted(PACKAGE.iterdir()) if any(path.glob("*/*.py"))])
+def test_parts_of_a_room_do_not_import_each_other_in_a_circle(room: str) -> None:
+    """The folders of a room, and the files beside them as one part."""
+    used: dict[str, set[str]] = {}
+    for path in sorted((PACKAGE / room).rglob("*.py")):
+        part = path.relative_to(PACKAGE / room).parts[0] if path.parent != PACKAGE / room else "."
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and f"{node.module}.".startswith(f"elmokit.{room}."):
+                inside = node.module.split(".")[2:] or [node.names[0].name]
+                other = inside[0] if (PACKAGE / room / inside[0]).is_dir() else "."
+                used.setdefault(part, set()).add(other)
+
+    def visit(part: str, path: tuple[str, ...]) -> None:
+        assert part not in path, f"circle in {room}: {' -> '.join((*path, part))}"
+        for other in used.get(part, set()) - {part}:
+            visit(other, (*path, part))
+
+    for part in used:
+        visit(part, ())
+
+
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
     """Not even for type checkers; `elmokit` itself, which has the version, is not counted."""
     names = {".".join(("elmokit", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in FILES}
@@ -96,6 +117,34 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
     for name in names:
         visit(name, ())
     assert done == names.keys() and len(done) > 100
+
+
+def test_class_names_are_unique() -> None:
+    """Outside the drop-ins, whose classes have the names of the libraries that they replace."""
+    places: dict[str, list[str]] = {}
+    for path in FILES:
+        if path.relative_to(PACKAGE).parts[0] != "integrations":
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+MIRRORED = ("nn", "text", "embed", "pretrain", "training")
+WITHOUT_TESTS = {
+    "__init__": "imports alone",
+}
+
+
+@pytest.mark.parametrize("room", MIRRORED)
+def test_every_module_of_the_core_rooms_has_a_test_file(room: str) -> None:
+    missing = []
+    for path in sorted((PACKAGE / room).rglob("*.py")):
+        module = path.relative_to(PACKAGE).with_suffix("")
+        test = Path(__file__).parent / module.parent / f"test_{module.name}.py"
+        if not test.exists() and not {module.name, module.as_posix()} & WITHOUT_TESTS.keys():
+            missing.append(test.relative_to(Path(__file__).parent).as_posix())
+    assert not missing, f"expected test files {missing}"
 
 
 @pytest.mark.parametrize("room", ["text", "cli"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from collections.abc import Callable, Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -12,13 +14,20 @@ import pytest
 import elmokit
 
 PACKAGE = Path(elmokit.__file__).parent
+REPOSITORY = Path(__file__).parents[1]
 FILES = sorted(PACKAGE.rglob("*.py"))
+OTHER_CODE = [
+    path for room in ("benchmarks", "examples", "tests") for path in sorted((REPOSITORY / room).rglob("*.py"))
+]
+PAGES = [*sorted((REPOSITORY / "docs").rglob("*.md")), *sorted(REPOSITORY.glob("*.md"))]
+OLD_NAMES = re.compile(r"--optimiser|optimiser\.|\blicence:|\btravelled\b")  # names that old files and flags still have
 
 Find = Callable[[ast.Module], list[tuple[int, str]]]
 
 BRITISH = re.compile(
-    r"colour|neighbour|behaviour|favour|labell(ed|ing)|centre|licence"
-    r"|(normal|initial|token|optim|serial|quant)is(e|er|ed|ing|ation)(?![a-z])",
+    r"colour|neighbour|behaviour|favour|(?<!-)labell(ed|ing)|centre|licence|learnt|misspelt|modell(ed|ing)"
+    r"|(general|initial|maxim|minim|normal|optim|organ|quant|recogn|serial|standard|summar|token)is(e|er|ed|es|ing|ation)"
+    r"(?![a-z])",
     re.IGNORECASE,
 )
 AWKWARD = re.compile(
@@ -76,7 +85,18 @@ def british_names(tree: ast.Module) -> list[tuple[int, str]]:
 def british_prose(tree: ast.Module) -> list[tuple[int, str]]:
     """Docstrings, messages and help; not single words, which may be keys of files that others have written."""
     texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return [(node.lineno, node.value) for node in texts if " " in node.value and BRITISH.search(node.value)]
+    return [
+        (node.lineno, node.value)
+        for node in texts
+        if " " in node.value and BRITISH.search(OLD_NAMES.sub("", node.value))
+    ]
+
+
+def british_comments(text: str) -> list[tuple[int, str]]:
+    """Comments of Python code."""
+    lines = StringIO(text).readline
+    comments = (token for token in tokenize.generate_tokens(lines) if token.type == tokenize.COMMENT)
+    return [(token.start[0], token.string) for token in comments if BRITISH.search(OLD_NAMES.sub("", token.string))]
 
 
 def awkward_help(tree: ast.Module) -> list[tuple[int, str]]:
@@ -93,6 +113,36 @@ def test_language(find: Find) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.parametrize("find", [british_names, british_prose])
+def test_spelling_of_tests_benchmarks_and_examples(find: Find) -> None:
+    found = [
+        f"{path.relative_to(REPOSITORY)}:{line}: {text.splitlines()[0]}"
+        for path in OTHER_CODE
+        if path != Path(__file__)
+        for line, text in find(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_spelling_of_comments() -> None:
+    found = [
+        f"{path}:{line}: {text}"
+        for path in (*FILES, *OTHER_CODE)
+        for line, text in british_comments(path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_spelling_of_pages() -> None:
+    found = [
+        f"{path.relative_to(REPOSITORY)}:{number}: {line}"
+        for path in PAGES
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if BRITISH.search(OLD_NAMES.sub("", line))
+    ]
+    assert not found, "\n".join(found)
+
+
 @pytest.mark.parametrize(
     ("find", "code"),
     [
@@ -103,6 +153,8 @@ def test_language(find: Find) -> None:
         (awkward_help, 'typer.Option(help="Tokens a step.")'),
         (awkward_help, 'typer.Option(help="Go on from the last checkpoint.")'),
         (british_prose, 'raise ValueError("expected labelled data")'),
+        (british_prose, 'raise ValueError("the learnt weights")'),
+        (british_names, "def misspelt(): ..."),
         (british_names, "neighbours_of = 1"),
         (british_names, "def f(colour): ..."),
         (british_names, "self.tokeniser = 1"),

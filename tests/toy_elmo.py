@@ -1,4 +1,4 @@
-"""A stand-in for Elmo whose vectors are worked out by hand: layer 0 of the word alone, the others of its neighbours."""
+"""A stand-in for Elmo whose vectors are worked out by hand: layer 0 of the word alone, the others of its neighbors."""
 
 from __future__ import annotations
 

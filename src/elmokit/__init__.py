@@ -8,12 +8,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from elmokit import pretrain
     from elmokit.analysis.senses.similarity_map import similarity_map
     from elmokit.embed.elmo import Elmo, load
     from elmokit.embed.embedding import ElmoEmbedding
     from elmokit.embed.sentence import EmbeddedSentence
     from elmokit.nn.scalar_mix import ScalarMix
+    from elmokit.pretrain.from_python import pretrain
     from elmokit.tasks.runs.task_model import TaskModel
     from elmokit.tasks.text_tagger import TextTagger, load_tagger
 
@@ -83,7 +83,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: torch takes a second, and `elmo --help` should not wait for it."""
     from importlib import import_module
 
-    if name == "pretrain":  # a package, whose function `pretrain` trains a model
+    if name == "pretrain":  # a package that can be called
         return import_module("elmokit.pretrain")
     if name not in _HOMES:
         raise AttributeError(f"module 'elmokit' has no attribute {name!r}; it has {', '.join(__all__)}")

@@ -39,8 +39,10 @@ class CharCnnConfig:
         _require(self.embedding_dim > 0, "char_cnn.embedding.dim", "a positive integer", self.embedding_dim)
         _require(
             bool(self.filters) and all(width > 0 and count > 0 for width, count in self.filters),
-            "char_cnn.filters", "a list of [width, count] pairs of positive integers", self.filters,
-        )  # fmt: skip
+            "char_cnn.filters",
+            "a list of [width, count] pairs of positive integers",
+            self.filters,
+        )
         _require(self.n_highway >= 0, "char_cnn.n_highway", "0 or more", self.n_highway)
         _require(
             self.activation in get_args(Activation),
@@ -50,9 +52,11 @@ class CharCnnConfig:
         )
         widest = max(width for width, _ in self.filters)
         _require(
-            max(3, widest) <= self.max_characters <= MAX_CHARACTERS, "char_cnn.max_characters_per_token",
-            f"at least {max(3, widest)} (the widest filter), at most {MAX_CHARACTERS}", self.max_characters,
-        )  # fmt: skip
+            max(3, widest) <= self.max_characters <= MAX_CHARACTERS,
+            "char_cnn.max_characters_per_token",
+            f"at least {max(3, widest)} (the widest filter), at most {MAX_CHARACTERS}",
+            self.max_characters,
+        )
         _require(
             self.alphabet in get_args(Alphabet), "char_cnn.alphabet", " or ".join(get_args(Alphabet)), self.alphabet
         )
@@ -79,9 +83,11 @@ class LstmConfig:
         _require(self.projection_dim > 0, "lstm.projection_dim", "a positive integer", self.projection_dim)
         _require(self.n_layers > 0, "lstm.n_layers", "a positive integer", self.n_layers)
         _require(
-            self.projection_dim <= self.dim, "lstm.projection_dim",
-            f"at most lstm.dim = {self.dim} (without a projection the two are equal)", self.projection_dim,
-        )  # fmt: skip
+            self.projection_dim <= self.dim,
+            "lstm.projection_dim",
+            f"at most lstm.dim = {self.dim} (without a projection the two are equal)",
+            self.projection_dim,
+        )
         for name in ("cell_clip", "proj_clip"):
             clip = getattr(self, name)
             _require(clip is None or clip > 0, f"lstm.{name}", "a positive number, or null for none", clip)
@@ -116,9 +122,11 @@ class ModelConfig:
         )
         _require(self.state in get_args(State), "elmokit.state", ", ".join(get_args(State)), self.state)
         _require(
-            self.has_token_projection or self.token_dim == self.lstm.projection_dim, "lstm.projection_dim",
-            f"the size of a token, {self.token_dim}", self.lstm.projection_dim,
-        )  # fmt: skip
+            self.has_token_projection or self.token_dim == self.lstm.projection_dim,
+            "lstm.projection_dim",
+            f"the size of a token, {self.token_dim}",
+            self.lstm.projection_dim,
+        )
 
     @property
     def token_dim(self) -> int:

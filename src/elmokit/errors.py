@@ -1,4 +1,8 @@
-"""Exceptions of elmokit. Messages are one line: what was expected, what was found, what to do."""
+"""Exceptions of elmokit. Messages are one line: what was expected, what was found, what to do.
+
+Code writes an option as its flag, `--batch-tokens`. Python users read the argument, `batch_tokens`; the command line,
+which runs inside `naming_flags`, keeps the flag.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,46 @@ def first_line(error: BaseException) -> str:
     return one_line(text.splitlines()[0])[:200] if text else type(error).__name__
 
 
+_FLAG = re.compile(r"(?<![\w'\"/.-])(?:--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)|-o)(?![\w-])(:?)")
+_COMMAND = re.compile(r"(`[^`]*`)")  # a command in backquotes is shown as it is typed
+_IRREGULAR = {  # flags whose argument has another name, and switches
+    "forget-sentences": "keep_sentences=False",
+    "mixed": "mixed=True",
+    "no-elmo": "elmo=False",
+    "no-punctuation": "punctuation=False",
+    "overwrite": "overwrite=True",
+    "resume": "resume=True",
+    "split-sentences": "split",
+    "substring": "substring=True",
+    "use-sentence-keys": "sentence_keys=True",
+}
+_RAISE_LIMITS = ("elmo --limits 10 ...", "elmokit.disk.limits.raise_limits(10)")
+_flags_named = False  # whether messages are for the command line
+
+
+@contextmanager
+def naming_flags() -> Iterator[None]:
+    """Context in which messages of new errors name flags, `--batch-tokens`, instead of arguments, `batch_tokens`."""
+    global _flags_named
+    before, _flags_named = _flags_named, True
+    try:
+        yield
+    finally:
+        _flags_named = before
+
+
+def name_arguments(message: str) -> str:
+    """Message with arguments in the place of flags: "--seed: expected ..." becomes "seed: expected ..."."""
+    parts = _COMMAND.split(message.replace(*_RAISE_LIMITS))
+    return "".join(part if part.startswith("`") else _FLAG.sub(_argument, part) for part in parts)
+
+
+def _argument(found: re.Match[str]) -> str:
+    flag, colon = found[1] or "output", found[2]
+    name = _IRREGULAR.get(flag, flag.replace("-", "_"))
+    return name.partition("=")[0] + colon if colon else name
+
+
 class Terminated(KeyboardInterrupt):
     """The process received SIGTERM; handled like Ctrl-C."""
 
@@ -38,7 +82,11 @@ class ElmoError(Exception):
     """Base of all elmokit errors; the command line prints it as one line and exits with code 2."""
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(one_line(arg) if isinstance(arg, str) else arg for arg in args))
+        super().__init__(*(self._message(arg) if isinstance(arg, str) else arg for arg in args))
+
+    @staticmethod
+    def _message(text: str) -> str:
+        return one_line(text) if _flags_named else name_arguments(one_line(text))
 
 
 class ConfigError(ElmoError, ValueError):
@@ -66,20 +114,3 @@ class MissingExtraError(ElmoError, ImportError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional dependency: pip install 'elmokit[{extra}]'")
-
-
-@contextmanager
-def naming_arguments() -> Iterator[None]:
-    """Let the errors of code that a command shares with Python name arguments: `batch_tokens`, not `--batch-tokens`."""
-    try:
-        yield
-    except ElmoError as error:
-        error.args = tuple(_FLAG.sub(_argument, part) if isinstance(part, str) else part for part in error.args)
-        raise
-
-
-def _argument(flag: re.Match[str]) -> str:
-    return flag[1].replace("-", "_")
-
-
-_FLAG = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from elmokit import weights
 from elmokit.cli.convert import convert
 from elmokit.cli.info import info
-from elmokit.errors import ConfigError, FormatError, OutputError
+from elmokit.errors import ConfigError, FormatError, OutputError, naming_flags
 from elmokit.nn.softmax import AdaptiveHead
 from elmokit.weights import efml
 
@@ -29,7 +29,8 @@ app.command("info")(info)
 
 def elmo(*arguments):
     """Run a command; errors come through as they are."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    with naming_flags():  # as the whole command line does
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 

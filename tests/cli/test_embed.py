@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -323,7 +322,7 @@ def test_forgotten_sentences_and_silence(model: str) -> None:
         (["in.txt", "missing.txt", "-o", "a.h5"], "missing.txt: expected"),
         (["in.txt", "-o", "a.h5", "--layers", "best"], "--layers: expected all, top, average or the number"),
         (["in.txt", "-o", "a.h5", "--layers", "3"], "this model has 0 to 2, found 3"),
-        (["in.txt", "-o", "a.h5", "--mix", "1,2"], "expected 3 weights, one a layer, found 2"),
+        (["in.txt", "-o", "a.h5", "--mix", "1,2"], "expected 3 weights, one per layer, found 2"),
         (["in.txt", "-o", "a.h5", "--mix", "1,x,2"], "--mix: expected numbers, as 0.2,0.3,0.5, found '1,x,2'"),
         (["in.txt", "-o", "a.txt"], "a.txt: expected a name that ends in .h5, .hdf5, .parquet, .npz; or say --format"),
         (["in.txt", "-o", "no/a.h5"], "create it"),
@@ -380,6 +379,7 @@ def test_an_existing_output_needs_overwrite(model: str) -> None:
 
 
 def test_a_second_process_is_told(model: str) -> None:
+    fcntl = pytest.importorskip("fcntl", reason="needs a POSIX system")
     Path("a.h5.part").mkdir()
     with open("a.h5.part/lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

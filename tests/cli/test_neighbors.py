@@ -51,8 +51,8 @@ def test_an_index_is_built_and_searched(model: str) -> None:
     stored = json.loads(run("index", "search", "index", SENTENCE, "--word", "play", "-k", "3", "--json"))
     scan = ["neighbors", "--corpus", "corpus.txt", "--model", model, "--layer", "1", SENTENCE, "--word", "play"]
     scanned = json.loads(run(*scan, "-k", "3", "--json"))
-    assert [near["word"] for near in stored["neighbours"]["layer 1"]] == [
-        near["word"] for near in scanned["neighbours"]["layer 1"]
+    assert [near["word"] for near in stored["neighbors"]["layer 1"]] == [
+        near["word"] for near in scanned["neighbors"]["layer 1"]
     ]
     by_flag = run("neighbors", "--index", "index", SENTENCE, "--word", "play", "-k", "3", "--json")
     assert json.loads(by_flag) == stored
@@ -63,7 +63,7 @@ def test_the_same_word_in_all_layers_with_results(model: str) -> None:
     shown = run("neighbors", *arguments, "--layers", "all", "-o", "out.json")
     results = read_results("out.json")
     assert results.kind == "neighbors" and results.data[0].path == "corpus.txt" and results.model is not None
-    blocks = results.numbers["neighbours"]
+    blocks = results.numbers["neighbors"]
     assert list(blocks) == ["layer 0", "layer 1", "layer 2", "average"]
     for nearest in blocks.values():
         assert sorted(near["word"] for near in nearest) == ["Play", "play", "play"]

@@ -20,7 +20,7 @@ from elmokit.cli.perplexity import perplexity
 from elmokit.cli.predict import predict
 from elmokit.embed.predict import predict_next
 from elmokit.embed.word_reader import WordReader
-from elmokit.errors import ConfigError, InputError
+from elmokit.errors import ConfigError, InputError, naming_flags
 from elmokit.pretrain.perplexity import perplexity as measure
 
 app = typer.Typer()
@@ -32,7 +32,8 @@ LINES = ["the cat sat on the mat .", "the dog", "a cat ."]
 
 def elmo(*arguments: object) -> str:
     """Run a command; errors come through as they are."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    with naming_flags():  # as the whole command line does
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 

@@ -22,7 +22,7 @@ import elmokit
 from elmokit import weights
 from elmokit.cli import app, training
 from elmokit.pretrain.perplexity import perplexity
-from elmokit.pretrain.settings import TrainingSettings
+from elmokit.pretrain.training_settings import TrainingSettings
 from elmokit.text.lines import read_lines
 from elmokit.training.settings_fields import flag
 
@@ -204,7 +204,7 @@ def test_a_checkpoint_cut_short_is_passed_over() -> None:
     os.truncate(newest, newest.stat().st_size // 2)
     result = elmo("pretrain", "-o", "run", "--resume", "--steps", "6")
     assert result.exit_code == 0, result.output
-    assert re.search(r"warning: .*step-000000005.* damaged .*; going on from the checkpoint before it", result.stderr)
+    assert re.search(r"warning: .*step-000000005.* damaged .*; continuing from the previous checkpoint", result.stderr)
     assert "from step 3" in result.stderr
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from shown_commands import find, flags
 
-from elmokit.tasks.task_table import TASKS
+from elmokit.tasks.shared.task_registry import TASKS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
 

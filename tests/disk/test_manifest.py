@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from elmokit.disk.manifest import Manifest
+from elmokit.disk.manifest import Checked, Manifest
 from elmokit.disk.outputs import check_output
 from elmokit.errors import OutputError
 
@@ -52,6 +52,59 @@ def test_links_are_not_followed(run: Path, tmp_path_factory: pytest.TempPathFact
     assert (other / "step-1").read_text() == "precious" and (run / "linked").is_symlink()
 
 
+def test_a_name_is_not_enough(tmp_path: Path) -> None:
+    def is_ours(path: Path) -> bool:
+        return path.read_text() == "ours"
+
+    things = Manifest(
+        "things",
+        marks=(Checked("mark-*", is_ours),),
+        parts=("part", Checked("checked", is_ours), Checked("beside", lambda path: is_ours(path.with_name("checked")))),
+    )
+    (tmp_path / "mark-1").write_text("theirs")
+    (tmp_path / "part").write_text("theirs")
+    assert not things.is_marked(tmp_path) and things.foreign(tmp_path) == ["mark-1"]
+    for name in ("mark-2", "checked", "beside"):
+        (tmp_path / name).write_text("ours")
+    assert things.is_marked(tmp_path)
+    with pytest.raises(OutputError, match=r"expected things to overwrite, found also mark-1; nothing was removed"):
+        things.require(tmp_path)
+    outer = Manifest("outer", marks=("mark",), parts=things.inside("inner"))
+    (tmp_path / "outer" / "inner").mkdir(parents=True)
+    (tmp_path / "outer" / "mark").touch()
+    (tmp_path / "outer" / "inner" / "checked").write_text("theirs")
+    assert outer.foreign(tmp_path / "outer") == ["inner/checked"]
+    things.remove(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mark-1", "outer"]
+
+
+def test_an_interrupted_removal_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that are recognized by another one are removed before it, and marks last."""
+    beside = Checked("a", lambda path: path.with_name("b").exists())
+    things = Manifest("things", marks=("aa-mark",), parts=("b", beside))
+    for name in ("aa-mark", "a", "b"):
+        (tmp_path / name).touch()
+    removed: list[str] = []
+    unlink = Path.unlink
+
+    def unlink_one(path: Path, missing_ok: bool = False) -> None:
+        if removed:
+            raise KeyboardInterrupt
+        removed.append(path.name)
+        unlink(path, missing_ok)
+
+    for name in ("a", "b", "aa-mark"):
+        removed.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "unlink", unlink_one)
+            try:
+                things.remove(tmp_path)
+            except KeyboardInterrupt:
+                things.require(tmp_path)
+        assert removed == [name]
+    assert things.is_empty(tmp_path)
+
+
 def test_a_folder_without_a_mark_is_not_ours(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text("somebody's")
     with pytest.raises(OutputError, match=r"found no checkpoints/step-\*"):
@@ -60,7 +113,7 @@ def test_a_folder_without_a_mark_is_not_ours(tmp_path: Path) -> None:
 
 def test_outputs_are_regular_files(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("old")
-    with pytest.raises(OutputError, match="exists already; use --overwrite"):
+    with pytest.raises(OutputError, match="exists already; use overwrite=True"):
         check_output(tmp_path / "old")
     assert check_output(tmp_path / "old", overwrite=True) == tmp_path / "old"
     for device in ("/dev/full", "/dev/zero", "/dev/null"):
@@ -74,6 +127,11 @@ def test_outputs_are_regular_files(tmp_path: Path) -> None:
         check_output(tmp_path / "dangling")
     with pytest.raises(OutputError, match="found a folder"):
         check_output(tmp_path)
+    with pytest.raises(OutputError, match="expected the name of a file to write, found ''"):
+        check_output("")
+    for stream in ("/dev/stdout", "/dev/../dev/stderr", "/dev/fd/1", "/proc/self/fd/1"):
+        with pytest.raises(OutputError, match=rf"^{stream}: expected the name of a file, found a stream"):
+            check_output(stream, overwrite=True)
     for bad in ("x" * 5000, "a\0b"):
         with pytest.raises(OutputError):
             check_output(tmp_path / bad)

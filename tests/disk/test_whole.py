@@ -13,7 +13,7 @@ from killed import killed_before
 from elmokit.disk import rename, whole
 from elmokit.disk.manifest import Manifest
 from elmokit.disk.scratch import is_scratch, remove_leftovers, scratch
-from elmokit.disk.whole import new_file, new_folder
+from elmokit.disk.whole import new_file, new_folder, new_shared_file
 from elmokit.errors import OutputError
 
 THINGS = Manifest("a folder of things", marks=("mark",), parts=("thing-*", "inner/thing-*"))
@@ -29,7 +29,7 @@ def write_file(path: Path) -> None:
 
 
 def write_folder(path: Path, *, overwrite: bool = False) -> None:
-    with new_folder(path, replaces=THINGS if overwrite else None) as fresh:
+    with new_folder(path, replaces=THINGS, overwrite=overwrite) as fresh:
         (fresh / "mark").write_text("new")
         (fresh / "thing-1").write_text("new")
 
@@ -190,6 +190,47 @@ def test_many_writers_of_one_file(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert not faults and names(tmp_path) == ["file"]
+
+
+def test_subfolders_are_synced_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+
+    def sync(path: Path) -> None:
+        assert path == tmp_path or not (tmp_path / "folder").exists()  # the last one is for the rename itself
+        synced.append(path.name)
+
+    monkeypatch.setattr(whole, "sync", sync)
+    with new_folder(tmp_path / "folder") as fresh:
+        (fresh / "inner" / "deep").mkdir(parents=True)
+        for place in (fresh, fresh / "inner", fresh / "inner" / "deep"):
+            (place / f"in-{place.name}").touch()
+    assert sorted(synced) == sorted(["in-new", "inner", "in-inner", "deep", "in-deep", "new", tmp_path.name])
+    assert synced.index("in-deep") < synced.index("deep") < synced.index("inner") < synced.index("new")
+
+
+def test_the_remedy_is_one_that_there_is(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OutputError, match="exists already; use overwrite=True to replace it"):
+        write_folder(tmp_path / "folder")
+    with pytest.raises(OutputError, match="choose another name, or remove it first"), new_folder(tmp_path / "folder"):
+        pass
+
+
+def test_files_in_a_folder_that_machines_share(tmp_path: Path) -> None:
+    """Nobody removes the temporary file of another writer, and a complete one replaces the same file."""
+    with new_shared_file(tmp_path / "file") as one, new_shared_file(tmp_path / "file") as other:
+        for number, fresh in enumerate((one, other)):
+            assert fresh.name.startswith(".file.")
+            fresh.write_text(str(number))
+        remove_leftovers(tmp_path)
+    assert names(tmp_path) == ["file"] and (tmp_path / "file").read_text() == "0"
+    with (
+        pytest.raises(OutputError, match=r"file: cannot be written: .*; again"),
+        new_shared_file(tmp_path / "file", advice="; again") as fresh,
+    ):
+        fresh.write_text("half")
+        raise OSError("no room")
+    assert names(tmp_path) == ["file"] and (tmp_path / "file").read_text() == "0"
 
 
 def test_long_names(tmp_path: Path) -> None:

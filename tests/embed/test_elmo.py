@@ -15,7 +15,6 @@ import pytest
 import torch
 
 from elmokit import Elmo
-from elmokit.embed.sentence import EmbeddedSentence
 from elmokit.errors import ConfigError, ElmoError, InputError
 
 TEXT = [["The", "cat", "sat", "."], [], ["present"]]
@@ -48,21 +47,6 @@ def test_choice_of_layers(elmo: Elmo) -> None:
     for same, choice in ((np.int64(1), 1), (np.array([0.5, -2, 1]), (0.5, -2.0, 1.0)), (torch.ones(3), [1, 1, 1])):
         ours, theirs = (next(elmo.embed(TEXT, layers=layers)).vectors for layers in (same, choice))  # type: ignore[arg-type]
         np.testing.assert_array_equal(ours, theirs)
-
-
-def test_sentence_vectors() -> None:
-    vectors = np.array([[1.0, 5.0], [3.0, -1.0], [100.0, 100.0]], dtype=np.float32)
-    sentence = EmbeddedSentence(["a", "b2", "..."], vectors[None])
-    np.testing.assert_allclose(sentence.vector(), vectors.mean(axis=0))
-    np.testing.assert_allclose(sentence.vector("max"), [100, 100])
-    np.testing.assert_allclose(sentence.vector("mean", punctuation=False), [2, 2])
-    np.testing.assert_allclose(sentence.vector("max", punctuation=False), [3, 5])
-    only_marks = EmbeddedSentence(["!"], vectors[None, :1])
-    np.testing.assert_allclose(only_marks.vector(punctuation=False), [1, 5])
-    empty = EmbeddedSentence([], np.zeros((3, 0, 2), dtype=np.float32))
-    assert empty.vector().tolist() == [0, 0] and empty.vector("max").tolist() == [0, 0]
-    with pytest.raises(ConfigError, match="mean or max"):
-        sentence.vector("median")  # type: ignore[arg-type]
 
 
 def test_raw_text_keeps_its_offsets(elmo: Elmo) -> None:
@@ -133,15 +117,6 @@ def test_a_token_of_ten_megabytes(elmo: Elmo) -> None:
     np.testing.assert_allclose(long, short, atol=1e-6)  # 50 characters count, the marks included
 
 
-def test_very_long_words_are_not_kept(elmo: Elmo) -> None:
-    """A cache counts words; of blobs without a space in them, as many would be gigabytes."""
-    before = len(elmo._engine.cache)
-    first = [sentence.layers for sentence in elmo.embed([["x" * 1000, "usual"], ["y" * 1000]])]
-    assert len(elmo._engine.cache) == before + 1
-    for again, layers in zip(elmo.embed([["x" * 1000, "usual"], ["y" * 1000]]), first, strict=True):
-        np.testing.assert_allclose(again.layers, layers, atol=1e-6)
-
-
 def test_a_sentence_of_100_000_tokens(tmp_path: Path) -> None:
     elmo = Elmo.from_pretrained(models.write_variant(tmp_path, "one layer")[0], state="reset")
     long, start = elmo.embed([["the", "cat", "sat"] * 33_334, ["the", "cat", "sat"]])
@@ -165,7 +140,7 @@ def test_nothing_to_do(elmo: Elmo) -> None:
         ({"layers": "bottom"}, "all, top, average, a number or weights, found 'bottom'"),
         ({"layers": 3}, "this model has 0 to 2, found 3"),
         ({"layers": -1}, "this model has 0 to 2"),
-        ({"layers": (1.0, 2.0)}, "expected 3 weights, one a layer, found 2"),
+        ({"layers": (1.0, 2.0)}, "expected 3 weights, one per layer, found 2"),
         ({"layers": (1.0, 2.0, float("nan"))}, "layers: expected finite weights"),
         ({"layers": 1.5}, "a number or weights, found 1.5"),
         ({"layers": "123"}, "a number or weights, found '123'"),

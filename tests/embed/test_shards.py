@@ -77,9 +77,9 @@ def test_resume_and_settings(corpus: Path, tmp_path: Path) -> None:
     sizes = {path: shard_sizes(path, READING) for path in files}
     folder = ShardFolder(target, {"--layers": "top"}, sizes, resume=False)
     assert not folder.complete and not folder.done()
-    with pytest.raises(OutputError, match="use --resume"):
+    with pytest.raises(OutputError, match="use resume=True"):
         ShardFolder(target, {"--layers": "top"}, sizes, resume=False)
-    with pytest.raises(ConfigError, match="--layers: expected 'top', as in the unfinished run"):
+    with pytest.raises(ConfigError, match="layers: expected 'top', as in the unfinished run"):
         ShardFolder(target, {"--layers": "all"}, sizes, resume=True)
     with pytest.raises(InputError, match="found other names or sentences"):
         ShardFolder(target, {"--layers": "top"}, sizes | {files[0]: [4, 2]}, resume=True)

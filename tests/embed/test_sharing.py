@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import copy
-import multiprocessing
 import os
-import pickle
 import random
 import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from embed_in_process import sum_of_layers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import write_variant
 
-from elmokit import Elmo, weights
+from elmokit import Elmo
 from elmokit.embed import sharing
-from elmokit.errors import ConfigError, ForkError, FormatError
+from elmokit.errors import ForkError
 
 WORDS = [f"word{n}" for n in range(300)]
 
@@ -55,19 +51,33 @@ def largest_difference(found: list[np.ndarray], expected: list[np.ndarray]) -> f
 def test_eight_threads_get_the_vectors_of_one(folder: Path) -> None:
     texts = [sentences(seed) for seed in range(40)]
     alone = Elmo.from_pretrained(folder)
-    started = time.monotonic()
     expected = [layers(alone, text) for text in texts]
-    one_thread = time.monotonic() - started
     shared = Elmo.from_pretrained(folder)
-    started = time.monotonic()
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda text: layers(shared, text), texts))
-    eight_threads = time.monotonic() - started
     for a, b in zip(found, expected, strict=True):
         assert largest_difference(a, b) < 1e-5
     for text, b in zip(texts, expected, strict=True):  # and it stays right
         assert largest_difference(layers(shared, text), b) < 1e-5
-    assert eight_threads < 3 * one_thread + 1  # no slower, but for the noise of a busy machine
+
+
+def test_eight_threads_are_no_slower_than_one(folder: Path) -> None:
+    """The best of several rounds of either, in turn: a busy machine slows both, and not each round alike."""
+    texts, elmo = [sentences(seed, 100) for seed in range(24)], Elmo.from_pretrained(folder)
+    one_after_another, threads = [], []
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda text: layers(elmo, text), texts))  # starts the threads, and encodes all words
+        for _ in range(8):
+            started = time.monotonic()
+            for text in texts:
+                layers(elmo, text)
+            middle = time.monotonic()
+            list(pool.map(lambda text: layers(elmo, text), texts))
+            one_after_another.append(middle - started)
+            threads.append(time.monotonic() - middle)
+            if len(threads) >= 3 and min(threads) < 1.3 * min(one_after_another):
+                return
+    pytest.fail(f"one after another {min(one_after_another):.3f} s, in eight threads {min(threads):.3f} s")
 
 
 @settings(max_examples=10, deadline=None)
@@ -111,54 +121,6 @@ def interrupted(*args: object) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("way", ["pickle", "deepcopy"])
-@pytest.mark.parametrize("options", [{}, {"state": "carry"}, {"dtype": "int8"}, {"dtype": "float16"}], ids=str)
-def test_a_copy_is_the_same(folder: Path, way: str, options: dict[str, str]) -> None:
-    elmo = Elmo.from_pretrained(folder, **options)  # type: ignore[arg-type]
-    layers(elmo, sentences(1, 3))
-    content = pickle.dumps(elmo)
-    again = pickle.loads(content) if way == "pickle" else copy.deepcopy(elmo)
-    assert len(content) < 10_000  # a path, no weights
-    assert (again.state, again.dtype, again.device) == (elmo.state, elmo.dtype, elmo.device)
-    assert again.model.fingerprint == elmo.model.fingerprint
-    # the copy has an empty word cache, and a word's vector is rounded by the company in which it was first encoded
-    assert largest_difference(layers(again, sentences(2)), layers(elmo, sentences(2))) < 1e-6
-    fresh = Elmo.from_pretrained(folder, **options)  # type: ignore[arg-type]
-    again.reset_state()
-    assert largest_difference(layers(pickle.loads(pickle.dumps(again)), sentences(2)), layers(fresh, sentences(2))) == 0
-
-
-def test_a_model_from_memory_travels_with_its_weights(folder: Path) -> None:
-    model = weights.load(folder)
-    model.origin = None
-    elmo = Elmo(model)
-    again = pickle.loads(pickle.dumps(elmo))
-    assert again.model.fingerprint == elmo.model.fingerprint and again.model.vocabulary == elmo.model.vocabulary
-    assert largest_difference(layers(again, sentences(3)), layers(elmo, sentences(3))) == 0
-    other = weights.load(folder)
-    other.origin = None
-    with pytest.raises(ConfigError, match="save it with save_pretrained"):
-        pickle.dumps(Elmo(other, dtype="int8"))
-
-
-def test_a_model_that_has_changed_since(tmp_path: Path, folder: Path) -> None:
-    elmo = Elmo.from_pretrained(folder)
-    elmo.save_pretrained(tmp_path / "model")
-    content = pickle.dumps(Elmo.from_pretrained(tmp_path / "model"))
-    other = write_variant(tmp_path / "other", "usual", seed=9)[0]
-    Elmo.from_pretrained(other).save_pretrained(tmp_path / "model", overwrite=True)
-    with pytest.raises(FormatError, match="expected the model that was pickled, found another"):
-        pickle.loads(content)
-
-
-def test_spawned_processes(elmo: Elmo) -> None:
-    texts = [["word1", "word2"], ["word3"]]
-    # the function comes from a module that the process can import; a worker that dies is an error, not a wait
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        found = list(pool.map(sum_of_layers, [elmo] * len(texts), texts))
-    assert found == [sum_of_layers(elmo, text) for text in texts]
-
-
 FORK = """
 import os, pickle, sys, torch
 from elmokit import Elmo
@@ -195,7 +157,7 @@ def test_a_fork_after_threads_works_or_says_what_to_do(folder: Path, case: str) 
 
 
 def test_a_lock_that_another_thread_held_at_the_fork(monkeypatch: pytest.MonkeyPatch) -> None:
-    guard = sharing.Guard()
+    guard = sharing.EngineLock()
     with guard:
         monkeypatch.setattr(guard, "_process", -1)  # as in a fork
         done = threading.Event()
@@ -211,7 +173,7 @@ def test_a_lock_that_another_thread_held_at_the_fork(monkeypatch: pytest.MonkeyP
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        with pytest.raises(ForkError, match="spawn"), sharing.Guard():
+        with pytest.raises(ForkError, match="spawn"), sharing.EngineLock():
             pass
     finally:
         torch.set_num_threads(before)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,45 +73,6 @@ def test_the_model_has_a_tokenizer_of_its_own(elmo: Elmo) -> None:
     assert [s.tokens for s in other.embed(["a b."], tokenizer="words")] == [["a", "b", "."]]
 
 
-def test_a_stream_says_what_to_do_instead_of_indexing_it(elmo: Elmo) -> None:
-    stream = elmo.embed(TEXTS)
-    for wrong in (lambda: stream[0], lambda: len(stream), lambda: np.array(stream)):
-        with pytest.raises(TypeError, match="computes sentences while you iterate"):
-            wrong()
-    with pytest.raises(AttributeError, match="vectors belongs to one sentence"):
-        _ = stream.vectors
-    assert "list(elmo.embed(...))" in repr(stream) and stream
-    assert [s.tokens for s in stream] == elmo.tokens(TEXTS)  # none of this has used it up
-    assert list(stream) == []
-
-
-def test_a_stream_is_lazy(elmo: Elmo) -> None:
-    def endless() -> Iterator[str]:
-        while True:
-            yield "a sentence ."
-
-    assert next(elmo.embed(endless(), batch_tokens=10)).tokens == ["a", "sentence", "."]
-
-
-def test_a_sentence_by_word_and_place() -> None:
-    layers = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-    sentence = EmbeddedSentence(["the", "cat", "the"], layers)
-    assert len(sentence) == 3 and EmbeddedSentence([], layers[:, :0])
-    np.testing.assert_array_equal(sentence["cat"], sentence.vectors[1])
-    np.testing.assert_array_equal(sentence[-1], sentence.vectors[2])
-    np.testing.assert_array_equal(sentence[1:], sentence.vectors[1:])
-    assert [row.tolist() for row in sentence] == sentence.vectors.tolist()
-    assert "cat" in sentence and "dog" not in sentence
-    with pytest.raises(InputError, match="'the' stands at 0, 2; choose one"):
-        _ = sentence["the"]
-    with pytest.raises(InputError, match="found 'dog'; it has the, cat, the"):
-        _ = sentence["dog"]
-    with pytest.raises(IndexError, match="from 0 to 2, found 3"):
-        _ = sentence[3]
-    with pytest.raises(TypeError, match="expected a word"):
-        _ = sentence[1.5]  # type: ignore[index]
-
-
 def test_what_is_shown(elmo: Elmo) -> None:
     assert re.fullmatch(r"Elmo\(model\d+, 2x12/6, layers 0-2, state=reset, float32, cpu\)", repr(elmo))
     sentence = EmbeddedSentence(["<b>", "&"], np.zeros((3, 2, 4), np.float32))
@@ -131,38 +91,6 @@ def test_a_warning_once_for_text_that_is_not_tokenized(
         for _ in range(2):
             list(fresh.embed(["One, two, three. And four!"], tokenizer="spaces"))
     assert len(caplog.records) == 1 and "as 'One,'" in caplog.text and "tokenizer words" in caplog.text
-
-
-def test_progress_is_a_line_that_disappears(
-    elmo: Elmo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from elmokit.embed import stream
-
-    list(elmo.embed(TEXTS))
-    assert capsys.readouterr().err == ""  # no terminal
-    monkeypatch.setattr(stream, "PIPE_SECONDS", 0.0)
-    list(elmo.embed(TEXTS, progress=True, batch_size=1))
-    assert " 33%  1 of 3 sentences" in capsys.readouterr().err
-    monkeypatch.setattr(stream, "_has_screen", lambda: True)
-    elmo.encode(TEXTS)
-    assert capsys.readouterr().err == ""  # too short
-    monkeypatch.setattr(stream, "FIRST_SECONDS", -1.0)
-    monkeypatch.setattr(stream, "SCREEN_SECONDS", 0.0)
-    elmo.encode(TEXTS)
-    shown = capsys.readouterr().err
-    assert shown.startswith("\r") and "3 of 3" in shown and shown.endswith(" \r") and "\n" not in shown
-    elmo.encode(TEXTS, progress=False)
-    assert capsys.readouterr().err == ""
-
-
-def test_progress_is_shown_while_the_first_window_is_computed(
-    elmo: Elmo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from elmokit.embed import stream
-
-    monkeypatch.setattr(stream, "PIPE_SECONDS", 0.0)
-    next(elmo.embed(TEXTS, progress=True, batch_size=1))
-    assert "3 of 3 sentences" in capsys.readouterr().err  # all were computed before the first was handed over
 
 
 def test_a_gap_is_seen() -> None:

@@ -27,14 +27,16 @@ from elmokit.analysis.search.vector_index import VectorIndex, build_index
 from elmokit.analysis.shared.layers import View
 from elmokit.analysis.studies.study import read_outcome
 from elmokit.embed.embed_files import embed_files
-from elmokit.pretrain.state import TrainingState
+from elmokit.embed.shards import ShardFolder
+from elmokit.errors import MissingExtraError
+from elmokit.pretrain.training_state import TrainingState
 from elmokit.tasks.runs import run_folder
 from elmokit.tasks.runs.layer_cache import LayerCache
 from elmokit.tasks.runs.run_comparison import compare
 from elmokit.tasks.runs.tagger_folder import pack_tagger
 from elmokit.tasks.runs.task_model import TaskModel
 from elmokit.tasks.runs.task_run import Data, open_run
-from elmokit.tasks.task_table import get_task
+from elmokit.tasks.shared.task_registry import get_task
 from elmokit.tasks.text_tagger import load_tagger
 from elmokit.training import checkpoint, metrics
 from elmokit.weights import allennlp, transformers_folder
@@ -50,6 +52,7 @@ class Kind:
     files: tuple[str, ...] = ("*",)  # of a folder, which ones to change
     exact: bool = False  # whether a change must be refused, or change nothing
     mend: Callable[[Path], None] | None = None  # brings checksums up to date, to get behind them
+    missing: str = ""  # extra that is needed and not installed
 
 
 def digest(value: Any) -> str:
@@ -96,6 +99,44 @@ def make_models(folder: Path) -> list[Kind]:
         Kind("ELMoForManyLangs", folder / "efml", model_digest),
         Kind("ELMoForManyLangs, legacy", folder / "efml-legacy", model_digest),
     ]
+
+
+def make_exports(folder: Path, native: Path) -> list[Kind]:
+    """Files that integrations write or read."""
+    exports = folder / "exports"
+    exports.mkdir()
+    onnx_file, missing = exports / "model.onnx", ""
+    try:
+        from elmokit.integrations.onnx_export import export_onnx
+
+        export_onnx(Elmo.from_pretrained(native), onnx_file)
+    except MissingExtraError:
+        missing = "onnx"
+
+    def use_onnx(path: Path) -> Any:
+        from elmokit.integrations.onnx import OnnxElmo
+
+        return digest([s.layers.tobytes() for s in OnnxElmo(path, threads=1).embed([["the", "present"], ["x"]])])
+
+    published = folder / "published"
+    options, weight_file = next(published.glob("*options*.json")), next(published.glob("*weights.hdf5"))
+    dim = weights.load(native).config.vector_dim
+    torch.save(torch.eye(dim), exports / "aligning.pth")
+
+    def align(path: Path) -> Any:
+        from elmokit.integrations.allennlp.multilang import ElmoTokenEmbedderMultiLang
+
+        ElmoTokenEmbedderMultiLang({"en": options}, {"en": weight_file}, aligning_files={"en": path})
+
+    plan = exports / "shards"
+    settings, files = {"layers": "all", "pool": None}, {"/data/a.txt": [3, 2], "/data/b.txt": [1]}
+    ShardFolder(plan, settings, files, resume=False)
+    return [
+        Kind("ONNX file", onnx_file, use_onnx, missing=missing),
+        Kind("aligning matrix", exports / "aligning.pth", align),
+        Kind("plan of shards", plan, lambda p: sorted(ShardFolder(p, settings, files, resume=True).sizes.items()),
+             exact=True),
+    ]  # fmt: skip
 
 
 def _mend_checkpoint(path: Path) -> None:
@@ -183,7 +224,7 @@ def make_runs(folder: Path, native: Path) -> list[Kind]:
              files=results),
         Kind("unfinished run", folder / "unfinished", resume_run),
         Kind("unfinished run, mended", folder / "unfinished", resume_run, files=("step-*",), mend=_mend_run),
-        Kind("metrics", folder / "complete", lambda p: metrics.Metrics(p, 1).path.name, files=("metrics.jsonl",)),
+        Kind("metrics", folder / "complete", lambda p: metrics.MetricsLog(p, 1).path.name, files=("metrics.jsonl",)),
         Kind("index", folder / "index", use_index),
         Kind("layer cache", folder / "layers", use_layers, exact=True),
         Kind("resume spool", spool, resume_embedding, files=("*.chunk",), exact=True),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import pickle
-import resource
 import signal
 import struct
 import time
@@ -16,8 +16,9 @@ from typing import IO, Any, Literal
 
 from elmokit.errors import ElmoError
 
-MEMORY, SECONDS = 4 * 2**30, 10  # bytes of address space beyond what the parent has; of processor time
-WAITING = 6 * SECONDS  # seconds of waiting for nothing; more, as the machine may be busy
+MEMORY = 4 * 2**30  # bytes of address space beyond what the parent has
+SECONDS = 10  # of CPU time. Not of wall time: beside other work on the machine, ten seconds of CPU time take any time
+WAITING = 6 * SECONDS  # of wall time, for work that waits forever, as for a lock or a pipe, and so uses no CPU time
 LONGEST_MESSAGE = 750  # characters, of one line
 _PER_FORK = 50  # pieces of work, so that a leak of some of them does not add up to the limit
 _SIZE = struct.Struct("<Q")
@@ -32,12 +33,12 @@ class Outcome:
     seconds: float = 0.0
 
 
-def limited(work: Callable[[], Any]) -> Outcome:
+def limited(work: Callable[[], Any], memory: int = MEMORY) -> Outcome:
     """Do the work in a fork. Any ElmoError is "refused", any other exception a "traceback"."""
-    return next(limited_each(1, lambda _: work()))
+    return next(limited_each(1, lambda _: work(), memory))
 
 
-def limited_each(count: int, work: Callable[[int], Any]) -> Iterator[Outcome]:
+def limited_each(count: int, work: Callable[[int], Any], memory: int = MEMORY) -> Iterator[Outcome]:
     """Do work(0), work(1), ... in a fork, each within the limits; after a crash a new fork continues."""
     number = 0
     while number < count:
@@ -47,7 +48,7 @@ def limited_each(count: int, work: Callable[[int], Any]) -> Iterator[Outcome]:
             try:
                 os.close(ours)
                 with os.fdopen(theirs, "wb") as file:
-                    _work(range(number, min(count, number + _PER_FORK)), work, file)
+                    _work(range(number, min(count, number + _PER_FORK)), work, file, memory)
             finally:
                 os._exit(0)
         os.close(theirs)
@@ -63,13 +64,15 @@ def limited_each(count: int, work: Callable[[int], Any]) -> Iterator[Outcome]:
             yield Outcome("hang" if hangs else "crash", f"status {status}", WAITING)
 
 
-def _work(numbers: range, work: Callable[[int], Any], file: IO[bytes]) -> None:
+def _work(numbers: range, work: Callable[[int], Any], file: IO[bytes], memory: int) -> None:
+    import resource  # of POSIX systems; elsewhere these tests are skipped
+
     with open("/proc/self/statm") as statm:
         used = int(statm.read().split()[0]) * os.sysconf("SC_PAGESIZE")
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (used + memory, used + memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number in numbers:
-        resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + SECONDS + 1, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time()) + SECONDS, resource.RLIM_INFINITY))
         signal.alarm(WAITING)
         content = pickle.dumps(_outcome(lambda number=number: work(number)))  # type: ignore[misc]
         file.write(_SIZE.pack(len(content)) + content)
@@ -99,6 +102,8 @@ def _outcome(work: Callable[[], Any]) -> Outcome:
         full = isinstance(error, RuntimeError) and any(text in str(error) for text in ("allocate", "out of memory"))
         outcome = Outcome("memory" if full else "traceback", traceback.format_exc()[-1500:])
     seconds = time.process_time() - started
+    if seconds > SECONDS:  # the limit of the system is in whole seconds
+        outcome = Outcome("hang", f"{seconds:.1f} s of CPU time")
     with contextlib.suppress(Exception):
         pickle.dumps(outcome)
         return Outcome(outcome.kind, outcome.value, seconds)

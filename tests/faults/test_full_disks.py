@@ -23,6 +23,7 @@ from typer.testing import Result
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
 
 SEED = os.environ.get("FAULTS_SEED", "0")
+Record = Callable[[str, object], None]
 ENOUGH = 2**30
 
 
@@ -114,25 +115,30 @@ class Campaign:
 
 
 @pytest.mark.parametrize("name", ["embed", "index"])
-def test_a_full_disk(commands: dict[str, Command], name: str, tmp_path: Path) -> None:
+def test_a_full_disk(commands: dict[str, Command], name: str, tmp_path: Path, record_property: Record) -> None:
     campaign = Campaign(commands[name], tmp_path)
     campaign.operations([random.Random(f"{SEED} {name}").randrange(8)])
     campaign.small_disks(1)
+    record_property("full disks", campaign.count)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", NAMES)
-def test_small_disks(commands: dict[str, Command], name: str, tmp_path: Path) -> None:
+def test_small_disks(commands: dict[str, Command], name: str, tmp_path: Path, record_property: Record) -> None:
     campaign = Campaign(commands[name], tmp_path)
     campaign.small_disks(4 if name == "ablate" else 10)
+    record_property("full disks", campaign.count)
     assert campaign.count
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", NAMES)
-def test_operations_without_room(commands: dict[str, Command], name: str, tmp_path: Path) -> None:
+def test_operations_without_room(
+    commands: dict[str, Command], name: str, tmp_path: Path, record_property: Record
+) -> None:
     campaign = Campaign(commands[name], tmp_path)
     campaign.operations(range(0, 150, 15) if name == "ablate" else range(20))
+    record_property("full disks", campaign.count)
     assert campaign.count

@@ -21,6 +21,7 @@ from killed import count_operations, killed_after, killed_before
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 SEED = os.environ.get("FAULTS_SEED", "0")
+Record = Callable[[str, object], None]
 
 
 @pytest.fixture(scope="module")
@@ -91,28 +92,41 @@ class Campaign:
               "nothing left", flush=True)  # fmt: skip
         assert self.count > before
 
+    def record(self, record_property: Record) -> None:
+        """Put the number of kills on record: conftest.py adds them up, and expects 300 of all slow tests."""
+        record_property("kills", self.count)
+        record_property("seed", SEED)
+
 
 @pytest.mark.parametrize("name", ["embed", "convert", "pretrain", "task"])
-def test_a_few_kills(commands: dict[str, Command], name: str, tmp_path: Path) -> None:
+def test_a_few_kills(commands: dict[str, Command], name: str, tmp_path: Path, record_property: Record) -> None:
     campaign = Campaign(commands[name], tmp_path)
     campaign.before_operations([random.Random(f"{SEED} {name}").randrange(15)])
     assert campaign.count == 1
     if name != "pretrain":
         campaign.at_random_times(1)
+    campaign.record(record_property)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", NAMES)
-def test_kills_before_operations(commands: dict[str, Command], name: str, tmp_path: Path) -> None:
+def test_kills_before_operations(
+    commands: dict[str, Command], name: str, tmp_path: Path, record_property: Record
+) -> None:
     campaign = Campaign(commands[name], tmp_path)
     operations = campaign.spread(25 if name == "ablate" else 45)
     campaign.before_operations(operations)
+    campaign.record(record_property)
     assert campaign.count >= len(operations) - 1  # the last few depend on random names and on timing
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", NAMES)
-def test_kills_at_random_times(commands: dict[str, Command], name: str, tmp_path: Path) -> None:
-    Campaign(commands[name], tmp_path).at_random_times(8 if name == "ablate" else 20)
+def test_kills_at_random_times(
+    commands: dict[str, Command], name: str, tmp_path: Path, record_property: Record
+) -> None:
+    campaign = Campaign(commands[name], tmp_path)
+    campaign.at_random_times(8 if name == "ablate" else 20)
+    campaign.record(record_property)

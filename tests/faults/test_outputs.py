@@ -31,12 +31,14 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="n
 
 Arguments = Callable[[Path], list[str]]
 FILES = {  # commands whose output is a file, with its suffix
-    "embed": ".npz", "wsd": ".json", "probe": ".json", "neighbors": ".json", "perplexity": ".json",
+    "embed": ".npz", "hdf5": ".h5", "parquet": ".parquet", "onnx": ".onnx", "evaluate": ".json",
+    "task compare": ".json", "wsd": ".json", "probe": ".json", "neighbors": ".json", "perplexity": ".json",
     "polysemy": ".json", "compare": ".json", "picture": ".png", "report": ".html", "static": ".txt",
     "weights": ".json",
 }  # fmt: skip
 OFTEN = ("embed", "compare", "pretrain")  # in the ordinary tests
-FOLDERS = ("index", "convert", "web", "pretrain", "finetune", "task", "ablate", "sample-efficiency")
+FOLDERS = ("index", "convert", "web", "pretrain", "finetune", "task", "pack", "ablate", "sample-efficiency")
+EXTRAS = {"parquet": ("pyarrow",), "onnx": ("onnx", "onnxruntime"), "index": ("faiss",)}  # modules of optional extras
 
 
 def often(names: Iterable[str]) -> list[Any]:
@@ -63,10 +65,19 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Arguments]:
     run = str(write_run(folder / "run", dev=30.0, curve=[10, 30], weights=[0.2, 0.3, 0.5]))
     options = folder / "model" / "options.json"
     fit = ["--train", train, "--dev", train, "--model", model, "--epochs", "1", "-q", "--cache-dir", str(folder / "c")]
+    trained = str(folder / "trained")
+    result = CliRunner().invoke(app, ["task", "ner", "train", *fit, "-o", trained])
+    assert result.exit_code == 0, result.output
     steps = ["--train", text, "--steps", "1", "-q"]
     compared = ["compare", "the cat sat", "a cat", "--word", "cat", "--model", model]
     before: dict[str, list[str]] = {
         "embed": ["embed", text, "--model", model, "-q", "-o"],
+        "hdf5": ["embed", text, "--model", model, "-q", "-o"],
+        "parquet": ["embed", text, "--model", model, "-q", "-o"],
+        "onnx": ["export", "onnx", model],
+        "evaluate": ["task", "ner", "evaluate", trained, train, "-q", "--cache-dir", str(folder / "c"), "-o"],
+        "task compare": ["task", "compare", run, "-o"],
+        "pack": ["task", "pack", trained, "-o"],
         "wsd": ["wsd", "--train", senses, "--eval", senses, "--wordnet", wordnet, "--model", model, "-q", "-o"],
         "probe": ["probe", "--train", str(tagged), "--test", str(tagged), "--column", "upos", "--model", model, "-q",
                   "--epochs", "1", "-o"],
@@ -90,6 +101,13 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Arguments]:
     return {name: lambda output, given=given: [*given, str(output)] for name, given in before.items()}  # type: ignore[misc]
 
 
+@pytest.fixture(autouse=True)
+def extras(request: pytest.FixtureRequest) -> None:
+    """Skip commands whose extra is not installed."""
+    for module in EXTRAS.get(request.node.callspec.params["name"], ()):
+        pytest.importorskip(module)
+
+
 def ran(arguments: list[str]) -> tuple[int, str]:
     """Exit code and message of a command, run under the limits on memory and time."""
 
@@ -105,10 +123,12 @@ def ran(arguments: list[str]) -> tuple[int, str]:
     return code, message
 
 
-def check_refused(arguments: list[str]) -> None:
+def check_refused(arguments: list[str]) -> str:
+    """The command ends with exit code 2 and one line, which is returned."""
     code, message = ran(arguments)
     lines = [line for line in message.splitlines() if "warning" not in line]
     assert code == 2 and len(lines) == 1 and lines[0].startswith("elmo: ") and len(lines[0]) < 700, (code, message)
+    return lines[0]
 
 
 @pytest.mark.parametrize("name", often([*FILES, *FOLDERS]))
@@ -124,6 +144,8 @@ def test_devices_pipes_and_folders_that_are_missing(commands: dict[str, Argument
         odd += [str(tmp_path / "missing" / f"out{suffix}"), str(tmp_path / f"folder{suffix}")]
     for output in odd:
         check_refused(commands[name](Path(output)))
+    if name in FILES:  # the message shows what was given, wherever the stream leads
+        assert "/dev/stdout: expected" in check_refused(commands[name](Path("/dev/stdout")))
 
 
 @pytest.mark.parametrize("name", often(FILES))
@@ -154,7 +176,7 @@ def test_a_folder_with_files_of_others_stays(commands: dict[str, Arguments], nam
     (existing / "thesis.txt").write_text("precious")
     (existing / "checkpoints" / "mine.txt").write_text("precious")
     link.symlink_to(existing)
-    more = [["--overwrite"]] if name in ("convert", "pretrain", "finetune", "task") else []
+    more = [["--overwrite"]] if name in ("convert", "pretrain", "finetune", "task", "pack") else []
     for output in (existing, link):
         for flags in ([], *more):
             if name in ("ablate", "sample-efficiency") and not flags:  # many runs may stand beside other files

@@ -27,9 +27,9 @@ from elmokit.analysis.shared.results import FileFacts, ModelFacts, Results, read
 from elmokit.config import ModelConfig
 from elmokit.embed.embed_files import embed_files
 from elmokit.pretrain.pretrain_run import new_state
-from elmokit.pretrain.settings import TrainingSettings
+from elmokit.pretrain.training_settings import TrainingSettings
 from elmokit.serve.security import read_key
-from elmokit.tasks.task_table import get_task
+from elmokit.tasks.shared.task_registry import get_task
 from elmokit.text.lines import read_lines
 from elmokit.text.tagged_text import read_tagged
 from elmokit.text.vocabulary import Vocabulary
@@ -70,7 +70,10 @@ def make_tasks(folder: Path) -> list[Kind]:
     (texts / "sst.txt").write_text("(3 (2 It) (4 (2 's) (4 good)))\n(1 (2 Not) (1 bad))\n")
     (texts / "srl.conll").write_text(SRL * 2)
     (texts / "coref.conll").write_text(COREF)
-    names = {"ner": "ner.txt", "squad": "squad.json", "snli": "snli.jsonl", "sst": "sst.txt", "srl": "srl.conll",
+    (texts / "pos.conllu").write_text(CONLLU)
+    (texts / "pos.txt").write_text("A DT\ncat NN\nsat VBD\n\nBirds NNS\nsing VBP\n" * 2)
+    names = {"ner": "ner.txt", "pos": "pos.txt", "upos": "pos.conllu",
+             "squad": "squad.json", "snli": "snli.jsonl", "sst": "sst.txt", "srl": "srl.conll",
              "coref": "coref.conll"}  # fmt: skip
     return [
         Kind(f"data of {task}", texts / file, lambda p, task=task: len(get_task(task).read(p)))  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 from pathlib import Path
@@ -28,11 +29,20 @@ from elmokit.integrations.allennlp import (
     Params,
     ScalarMix,
     _EncoderBase,
+    add_sentence_boundary_token_ids,
     batch_to_ids,
     sort_batch_by_length,
 )
 from elmokit.integrations.allennlp.data import Token, Vocabulary
+from elmokit.integrations.allennlp.fields import Batch, Instance, TextField
+from elmokit.integrations.allennlp.indexer import SingleIdTokenIndexer, _make_bos_eos
 from elmokit.integrations.allennlp.masks import Mask, as_mask
+from elmokit.integrations.allennlp.util import (
+    check_dimensions_match,
+    get_text_field_mask,
+    lazy_groups_of,
+    move_to_device,
+)
 
 
 @pytest.fixture
@@ -59,11 +69,108 @@ def test_masks_subtract_as_integers_and_are_booleans() -> None:
     assert mask.sum().item() == 2 and mask.numpy().sum() == 2
 
 
+def test_masks_in_other_operations() -> None:
+    mask, other = as_mask(torch.tensor([1, 1, 0, 0])), torch.tensor([True, False, True, False])
+    for difference in (torch.sub(input=other, other=mask), other - mask, torch.subtract(other, mask)):
+        assert difference.tolist() == [0, -1, 1, 0] and difference.dtype == torch.long
+    changed = mask
+    changed -= 1
+    assert changed.tolist() == [0, 0, -1, -1] and type(changed) is torch.Tensor
+    assert mask.tolist() == [True, True, False, False]  # a new tensor: torch cannot change a type in place
+    with pytest.raises(RuntimeError, match="Subtraction"):
+        mask.sub_(1)
+    scores = torch.zeros(4)
+    scores -= mask
+    assert scores.tolist() == [-1, -1, 0, 0]
+    assert mask.mean() == 0.5 and torch.mean(mask.view(2, 2), dim=0).tolist() == [0.5, 0.5]
+    assert (mask + 1).tolist() == [2, 2, 1, 1] and sum([mask, mask]).tolist() == [2, 2, 0, 0]  # type: ignore[union-attr]
+    either = mask + other  # as in AllenNLP 2: a mask that selects
+    assert isinstance(either, Mask) and torch.arange(4)[either].tolist() == [0, 1, 2]
+
+
 def test_outputs_have_such_masks(model: Published) -> None:
     output = Elmo(*model.files, 1)(batch_to_ids([["a", "b"], ["c"]]))
     assert (1 - output["mask"]).tolist() == [[0, 0], [0, 1]] and (~output["mask"]).sum() == 1
     _, mask = ElmoEmbedder(*model.files).batch_to_embeddings([["a", "b"], ["c"]])
     assert (1 - mask).sum() == 1
+
+
+# Types of ids
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.int64])
+def test_ids_of_any_integer_type(model: Published, dtype: torch.dtype) -> None:
+    elmo = Elmo(*model.files, 1, dropout=0.0, vocab_to_cache=["", "a", "b"])
+    ids, words = batch_to_ids([["a", "b"], ["a"]]).to(dtype), torch.tensor([[1, 2], [1, 0]]).int()
+    for arguments in ((ids,), (ids, words)):
+        elmo._elmo_lstm._elmo_lstm.reset_states()
+        output = elmo(*arguments)["elmo_representations"][0]
+        np.testing.assert_allclose(output[0].detach(), model.embed(["a", "b"]).mean(axis=0), atol=1e-5)
+    marked, mask = add_sentence_boundary_token_ids(ids, (ids > 0).any(dim=-1), torch.tensor(5), torch.tensor(6))
+    assert marked.dtype == dtype and mask.tolist() == [[True] * 4, [True] * 3 + [False]]
+
+
+# Lists of submodules
+
+
+def test_assigned_items_of_lists_take_effect(model: Published) -> None:
+    elmo = Elmo(*model.files, 2, dropout=0.0)
+    ids, expected = batch_to_ids([["a", "b"]]), model.embed(["a", "b"])
+
+    def run() -> list[torch.Tensor]:
+        elmo._elmo_lstm._elmo_lstm.reset_states()
+        representations: list[torch.Tensor] = elmo(ids)["elmo_representations"]
+        return [vectors[0].detach() for vectors in representations]
+
+    names = [name for name, _ in elmo.named_parameters()]
+    top = ScalarMix(3, initial_scalar_parameters=[-9e9, -9e9, 0])
+    elmo._scalar_mixes[0] = top
+    np.testing.assert_allclose(run()[0], expected[2], atol=1e-5)
+    assert elmo.scalar_mix_0 is top and [name for name, _ in elmo.named_parameters()] == names
+    elmo._scalar_mixes = nn.ModuleList([ScalarMix(3), top])
+    np.testing.assert_allclose(run()[1], expected[2], atol=1e-5)
+    assert [name for name, _ in elmo.named_parameters()] == names
+    elmo.scalar_mix_2 = ScalarMix(3)  # an attribute of the caller, not in the list
+    assert len(run()) == 2
+    del elmo.scalar_mix_2
+    elmo._scalar_mixes = [lambda layers, mask: layers[0]]  # any callable, and another number
+    (lowest,) = run()
+    np.testing.assert_allclose(lowest, expected[0], atol=1e-5)
+    elmo._scalar_mixes.append(ScalarMix(3))
+    assert len(run()) == 2 and "scalar_mix_1.gamma" in elmo.state_dict()
+    del elmo._scalar_mixes[0]
+    assert len(elmo._scalar_mixes) == 1 and "scalar_mix_0.gamma" in elmo.state_dict()
+    assert type(copy.deepcopy(elmo._scalar_mixes)) is list
+
+
+def test_assigned_layers_and_convolutions_take_effect(model: Published) -> None:
+    torch.manual_seed(0)
+    lstm = ElmoLstm(3, 5, 7, num_layers=2)
+    x, mask = torch.randn(1, 4, 3), torch.ones(1, 4)
+    before = lstm(x, mask)
+    lstm.reset_states()
+    first = LstmCellWithProjection(3, 5, 7)
+    lstm.forward_layers[0] = first
+    assert lstm.forward_layer_0 is first
+    changed = lstm(x, mask)
+    torch.testing.assert_close(changed[0, 0, :, :5], plain_lstm(first, x[0], 4))
+    torch.testing.assert_close(changed[:, :, :, 5:], before[:, :, :, 5:])
+    lstm.reset_states()
+    lstm.forward_layers, lstm.backward_layers = lstm.forward_layers[:1], lstm.backward_layers[:1]
+    torch.testing.assert_close(lstm(x, mask), changed[:1])
+    assert not hasattr(lstm, "forward_layer_1")
+
+    encoder = Elmo(*model.files, 1)._elmo_lstm._token_embedder
+    ids = batch_to_ids([["a"]])
+    before = encoder(ids)["token_embedding"]
+    twin = copy.deepcopy(encoder._convolutions[0])
+    twin.bias.data += 1
+    encoder._convolutions[0] = twin
+    changed = encoder(ids)["token_embedding"]
+    assert encoder.char_conv_0 is twin and (changed - before).abs().max() > 1e-3
+    twin.bias.data -= 1
+    encoder._convolutions = [*encoder._convolutions]
+    torch.testing.assert_close(encoder(ids)["token_embedding"], before)
 
 
 # Indexer
@@ -166,7 +273,34 @@ def test_sort_batch_by_length() -> None:
         sort_batch_by_length(x, [1, 2, 3])  # type: ignore[arg-type]
 
 
+def test_functions_around_elmo() -> None:
+    ids = batch_to_ids([["a", "b"], ["c"]])
+    expected = [[True, True], [True, False]]
+    for tensors in (
+        {"elmo": ids},
+        {"elmo": {"elmo_tokens": ids}},
+        {"e": ids, "tokens": torch.tensor([[2, 3], [4, 0]])},
+    ):
+        assert get_text_field_mask(tensors).tolist() == expected
+    assert get_text_field_mask({"elmo": ids.unsqueeze(0)}, num_wrapping_dims=1).tolist() == [expected]
+    assert get_text_field_mask({"x": {"ids": ids, "mask": torch.ones(2, 5)}}).shape == (2, 5)
+    with pytest.raises(ValueError, match=r"expected word ids \(B, T\)"):
+        get_text_field_mask({"x": torch.zeros(3)})
+    moved = move_to_device({"a": [ids, ("b", 3)]}, -1)
+    assert moved["a"][0] is ids and moved["a"][1] == ("b", 3)
+    assert move_to_device([torch.zeros(2)], torch.device("meta"))[0].is_meta
+    assert list(lazy_groups_of(range(5), 2)) == [[0, 1], [2, 3], [4]]
+    check_dimensions_match(3, 3, "a", "b")
+    with pytest.raises(ConfigurationError, match="embedding: expected encoder = 4, found 3"):
+        check_dimensions_match(3, 4, "embedding", "encoder")
+    assert _make_bos_eos(256, 260, 258, 259, 50) == ELMoCharacterMapper.beginning_of_sentence_characters
+
+
 # LSTM
+
+
+def clamp(x: torch.Tensor, limit: float | None) -> torch.Tensor:
+    return x if limit is None else x.clamp(-limit, limit)
 
 
 def plain_lstm(cell: LstmCellWithProjection, x: torch.Tensor, n: int) -> torch.Tensor:
@@ -175,9 +309,8 @@ def plain_lstm(cell: LstmCellWithProjection, x: torch.Tensor, n: int) -> torch.T
     outputs = [x.new_zeros(cell.hidden_size)] * len(x)
     for t in range(n) if cell.go_forward else reversed(range(n)):
         i, f, j, o = (cell.input_linearity(x[t]) + cell.state_linearity(m)).chunk(4)
-        c = (i.sigmoid() * j.tanh() + f.sigmoid() * c).clamp(-cell.memory_cell_clip_value, cell.memory_cell_clip_value)
-        m = cell.state_projection(o.sigmoid() * c.tanh())
-        m = m.clamp(-cell.state_projection_clip_value, cell.state_projection_clip_value)
+        c = clamp(i.sigmoid() * j.tanh() + f.sigmoid() * c, cell.memory_cell_clip_value)
+        m = clamp(cell.state_projection(o.sigmoid() * c.tanh()), cell.state_projection_clip_value)
         outputs[t] = m
     return torch.stack(outputs)
 
@@ -276,6 +409,24 @@ def test_from_params(model: Published) -> None:
         Elmo.from_params(None)
 
 
+def test_params_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model": {"type": "crf", "dropout": 0.5}, "kind": "b"}))
+    params = Params.from_file(path, '{"model.dropout": 0.1, "new.setting": 3}')
+    twin = params.duplicate()
+    assert params.pop("model").as_dict() == {"type": "crf", "dropout": 0.1} and params.pop("new").pop("setting") == 3
+    assert params.pop_choice("kind", ["a", "b"]) == "b" and not len(params)
+    assert params.pop_choice("kind", ["a", "b"], default_to_first_choice=True) == "a"
+    assert twin["model"]["dropout"] == 0.1
+    with pytest.raises(ConfigurationError, match="kind: expected a, c, found 'b'"):
+        twin.pop_choice("kind", ["a", "c"])
+    with pytest.raises(ConfigurationError, match="ext_vars"):
+        Params.from_file(path, ext_vars={"x": "1"})
+    path.write_text("// Jsonnet\n{}")
+    with pytest.raises(ConfigurationError, match="expected JSON"):
+        Params.from_file(path)
+
+
 def test_params_are_taken_out() -> None:
     params = Params({"a": "3", "b": {"c": 1.5}, "d": "false"})
     assert (params.pop_int("a"), params.pop("b").pop_float("c"), params.pop_bool("d")) == (3, 1.5, False)
@@ -365,6 +516,27 @@ def test_vocabulary_gives_ids_by_namespace() -> None:
     assert vocabulary.get_token_from_index(4) == "c" and vocabulary.get_vocab_size() == 5
     assert vocabulary.add_token_to_namespace("B-PER", "labels") == 0
     assert vocabulary.get_vocab_size("other_tags") == 0 and vocabulary.get_token_from_index(0, "other") == "@@PADDING@@"
+
+
+def test_vocabulary_of_instances() -> None:
+    indexers = {"tokens": SingleIdTokenIndexer(lowercase_tokens=True), "tags": SingleIdTokenIndexer("my_tags")}
+    texts = ["b A a", "a c c"]
+    instances = [Instance({"text": TextField([Token(word) for word in text.split()], indexers)}) for text in texts]
+    vocabulary = Vocabulary.from_instances(instances, min_count={"tokens": 2})
+    assert vocabulary.get_token_to_index_vocabulary() == {"@@PADDING@@": 0, "@@UNKNOWN@@": 1, "a": 2, "c": 3}
+    assert vocabulary.get_token_index("a", "my_tags") == 0 and vocabulary.get_vocab_size("my_tags") == 4
+    vocabulary = Vocabulary.from_instances(instances, non_padded_namespaces=["tokens"])
+    assert vocabulary.get_token_index("a") == 0 and vocabulary.get_token_index("a", "my_tags") == 2
+    batch = Batch(instances)
+    batch.index_instances(vocabulary)
+    assert batch.as_tensor_dict({"text": {"tokens___tokens": 4}})["text"]["tokens"]["tokens"].shape == (2, 4)
+
+
+def test_tokens_with_ids_of_their_own() -> None:
+    token = Token("a", text_id=7, type_id=1)
+    assert SingleIdTokenIndexer().tokens_to_indices([token, token], Vocabulary()) == {"tokens": [7, 7]}
+    with pytest.raises(ConfigurationError, match="expected ids, found none"):
+        TextField([token], {"x": SingleIdTokenIndexer()}).get_padding_lengths()
 
 
 def test_vocabulary_of_many_words_takes_linear_time() -> None:

@@ -1,8 +1,7 @@
 """The flair adapter: vectors, and a CRF tagger that is trained, saved and loaded.
 
-flair needs transformers 4, and the other integrations 5, so `.[test,flair]` cannot be installed. In an environment of
-its own: `pip install '.[flair]' pytest pytest-xdist pytest-timeout hypothesis`, then
-`pytest -m slow tests/integrations/test_flair.py tests/integrations/test_integration_pages.py`.
+flair needs transformers 4, and the other integrations 5, so `.[test,flair]` cannot be installed: `make flair` runs the
+tests in an environment of its own.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ TEXTS = [
 def flair() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pytest.importorskip("flair", reason="needs the extra flair, in an environment of its own")
+        return pytest.importorskip("flair", reason="needs elmokit[flair] in an environment of its own: make flair")
 
 
 @pytest.mark.parametrize("layers", ["all", "average", 0])

@@ -52,8 +52,8 @@ class Tagger(nn.Module):
         self.lstm = nn.LSTM(self.elmo.get_output_dim(), 4, batch_first=True, bidirectional=True)
         self.out = nn.Linear(8, 3)
 
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        output = self.elmo(ids)
+    def forward(self, ids: torch.Tensor, words: torch.Tensor | None = None) -> torch.Tensor:
+        output = self.elmo(ids, words)
         encoded, _ = self.lstm(output["elmo_representations"][0])
         scores: torch.Tensor = self.out(encoded)
         return scores.masked_fill((1 - output["mask"]).bool().unsqueeze(-1), 0.0)
@@ -141,7 +141,10 @@ def test_5_replacing_the_mix(model: Published) -> None:
     assert elmo._scalar_mixes[0] is top and "scalar_mix_0.gamma" in elmo.state_dict()
 
 
-def test_6_replicas_of_data_parallel_use_their_own_weights(model: Published, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cached", [False, True])
+def test_6_replicas_of_data_parallel_use_their_own_weights(
+    model: Published, monkeypatch: pytest.MonkeyPatch, cached: bool
+) -> None:
     """torch's own `replicate`; only the copying to GPUs is replaced, by copying in memory."""
     torch_replicate = importlib.import_module("torch.nn.parallel.replicate")
 
@@ -149,17 +152,21 @@ def test_6_replicas_of_data_parallel_use_their_own_weights(model: Published, mon
         return [[tensor.clone() for tensor in tensors] for _ in devices]
 
     monkeypatch.setattr(torch_replicate, "_broadcast_coalesced_reshape", copied)
-    tagger = Tagger(model.files, vocab_to_cache=["", "The", "cat"])
+    tagger = Tagger(model.files, vocab_to_cache=["", "The", "cat", "sat", ".", "Ja"])
     ids = batch_to_ids(SENTENCES)
-    expected = tagger(ids)
+    words = torch.tensor([[1, 2, 3, 4], [5, 0, 0, 0]]) if cached else None
+    expected = tagger(ids, words)
     tagger.elmo._elmo_lstm._elmo_lstm.reset_states()
     replicas = torch_replicate.replicate(tagger, [0, 1])
     assert not list(replicas[0].parameters())  # copies are tensors
-    for parameter in tagger.parameters():  # the original changes; replicas must not see it
-        parameter.data.fill_(9.0)
+    for tensor in (*tagger.parameters(), *tagger.buffers()):  # the original changes; replicas must not see it
+        tensor.data.fill_(9)
+    read: list[str] = []
+    replicas[0].elmo._elmo_lstm._token_embedder.register_forward_hook(lambda *_: read.append("characters"))
     with ThreadPoolExecutor(2) as threads:
-        for found in threads.map(lambda replica: replica(ids), replicas):
+        for found in threads.map(lambda replica: replica(ids, words), replicas):
             same(found, expected)
+    assert bool(read) is not cached
 
 
 def test_7_pickling_and_deep_copies(model: Published) -> None:

@@ -69,6 +69,49 @@ def test_substitutes(tmp_path: Path) -> None:
         np.testing.assert_allclose(found["logp"], probabilities[order], atol=1e-4)
 
 
+def test_substitutes_of_strings_are_those_of_their_words(tmp_path: Path) -> None:
+    """The original takes strings of words, separated by white space."""
+    language_model.write(tmp_path)
+    elmo = ElmoModel()
+    elmo.load(str(tmp_path), full=True)
+    found = elmo.get_elmo_substitutes(["the cat  sat", ["the", "cat"]], topn=2)
+    assert [[place["word"] for place in sentence] for sentence in found] == [["the", "cat", "sat"], ["the", "cat"]]
+    assert found[0] == elmo.get_elmo_substitutes([["the", "cat", "sat"]], topn=2)[0]
+
+
+def test_substitutes_of_the_whole_vocabulary(tmp_path: Path) -> None:
+    model = language_model.write(tmp_path)
+    elmo = ElmoModel()
+    assert elmo.vocab is None
+    elmo.load(str(tmp_path), full=True)
+    vocab = elmo.vocab
+    assert vocab is not None and vocab.size == len(model.words)
+    assert (vocab.bos, vocab.eos, vocab.unk) == (0, 1, 2)
+    assert vocab.id_to_word(vocab.word_to_id("cat")) == "cat" and vocab.word_to_id("unseen") == vocab.unk
+    ((place,),) = elmo.get_elmo_substitutes(["cat"], topn=vocab.size)
+    for side in (place["forward"], place["backward"]):
+        assert sorted(side["candidates"]) == list(range(vocab.size))
+        assert side["candidate_words"][-2:] == ["<S>", "</S>"] and side["logp"][-2:] == [0, 0]  # as in the original
+    ((place,),) = elmo.get_elmo_substitutes(["cat"], topn=vocab.size, nodelimiters=False)
+    assert len(place["forward"]["candidates"]) == vocab.size and min(place["forward"]["logp"]) > 0
+
+
+def test_top_layer_chosen_while_loading(tmp_path: Path) -> None:
+    """Early versions: `load(directory, top=True)`."""
+    Published(tmp_path)
+    elmo = ElmoModel()
+    elmo.load(tmp_path, top=True)
+    np.testing.assert_array_equal(elmo.get_elmo_vectors(TEXTS), elmo.get_elmo_vectors(TEXTS, layers="top"))
+    np.testing.assert_array_equal(
+        elmo.get_elmo_vector_average(TEXTS), elmo.get_elmo_vector_average(TEXTS, layers="top")
+    )
+    elmo.load(tmp_path, top=False)
+    average = elmo.get_elmo_vectors(TEXTS, layers="average")
+    np.testing.assert_array_equal(elmo.get_elmo_vectors(TEXTS), average)
+    with pytest.raises(ElmoError, match="pass top by name"):
+        elmo.load(tmp_path, True)
+
+
 def test_errors(tmp_path: Path) -> None:
     Published(tmp_path)
     elmo = ElmoModel()

@@ -54,7 +54,7 @@ def test_masks_of_any_kind(bilm: BiLM) -> None:
     torch.testing.assert_close(elmo(TokenIds(BATCH), mask.long()).representations[0], expected)
     layers = torch.randn(3, 3, 3, 6)
     torch.testing.assert_close(elmo.mixes[0](layers, mask.long()), elmo.mixes[0](layers, mask))
-    nothing = elmo(TokenIds(torch.zeros_like(BATCH))).representations[0]  # normalised over no tokens at all
+    nothing = elmo(TokenIds(torch.zeros_like(BATCH))).representations[0]  # normalized over no tokens at all
     assert torch.equal(nothing, torch.zeros(3, 3, 6))
     with pytest.raises(InputError, match="mask: expected each sentence's tokens first"):
         elmo(TokenIds(BATCH.flip(1)))

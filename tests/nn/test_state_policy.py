@@ -24,6 +24,13 @@ def test_every_name_has_a_policy() -> None:
     assert get_args(IndependentState) == INDEPENDENT_STATES == ("reset", "warm")
 
 
+def test_policies_say_whether_they_start_from_one_fixed_state() -> None:
+    for policy_class in POLICIES.values():
+        policy = policy_class(tiny_bilm(), add_one)
+        starts_at_zero = not any(tensor.any() for tensor in policy.start(ROWS).tensors())
+        assert policy.fixed_start == (policy.independent and not starts_at_zero)
+
+
 def test_reset_is_zero() -> None:
     policy = Reset(tiny_bilm())
     policy.end(ROWS, add_one(policy.start(ROWS)))

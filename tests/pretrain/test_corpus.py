@@ -236,11 +236,11 @@ def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
 
 
 def test_options_that_cannot_work(corpus: Corpus) -> None:
-    with pytest.raises(ConfigError, match="--max-sentence: expected at least 1, found 0"):
+    with pytest.raises(ConfigError, match="max_sentence: expected at least 1, found 0"):
         Corpus(corpus.files, max_sentence=0)
-    with pytest.raises(ConfigError, match="--batch-tokens"):
+    with pytest.raises(ConfigError, match="batch_tokens"):
         corpus.batches(batch_tokens=0)
-    with pytest.raises(ConfigError, match="--seed"):
+    with pytest.raises(ConfigError, match="seed"):
         corpus.batches(batch_tokens=1, seed=-1)
     with pytest.raises(ConfigError, match="rank: expected 0 to 1 of 2 processes, found 2"):
         corpus.batches(batch_tokens=1, rank=2, world=2)

@@ -21,7 +21,7 @@ from elmokit.pretrain.distributed import Processes
 from elmokit.pretrain.finetune import finetune
 from elmokit.pretrain.perplexity import perplexity
 from elmokit.pretrain.pretrain_run import CHECKPOINTS, SOFTMAX, PretrainRun, open_run
-from elmokit.pretrain.state import TrainingState
+from elmokit.pretrain.training_state import TrainingState
 from elmokit.text.lines import read_lines
 from elmokit.training import checkpoint
 

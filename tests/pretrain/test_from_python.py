@@ -1,7 +1,9 @@
-"""`elmokit.pretrain.pretrain`: training as a function."""
+"""`elmokit.pretrain`: training as a function."""
 
 from __future__ import annotations
 
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -18,10 +20,17 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
+def test_the_package_is_the_function() -> None:
+    package = import_module("elmokit.pretrain")
+    assert elmokit.pretrain is package and package.pretrain is pretrain  # type: ignore[comparison-overlap]
+    assert callable(package) and signature(package) == signature(pretrain)
+    with pytest.raises(TypeError, match="'train' and 'output'"):
+        package(preset="tiny")
+
+
 def test_a_function_from_text_to_a_model(text: Path, tmp_path: Path) -> None:
-    assert elmokit.pretrain.pretrain is pretrain
     events: list[object] = []
-    folder = pretrain(
+    folder = elmokit.pretrain(
         text, tmp_path / "run", heldout=text, preset="tiny", steps=3, batch_tokens=50, tokenizer="words",
         watch=events.append,
     )  # fmt: skip
@@ -29,7 +38,7 @@ def test_a_function_from_text_to_a_model(text: Path, tmp_path: Path) -> None:
     elmo = elmokit.load(folder)
     assert elmo.tokenizer == "words" and elmo.config.tokenizer == "words"  # what the text was split by
     with pytest.raises(
-        OutputError, match="already contains a run; continue it with resume, or replace it with overwrite"
+        OutputError, match="already contains a run; continue it with resume=True, or replace it with overwrite=True"
     ):
         pretrain(text, tmp_path / "run", preset="tiny", steps=3)
     pretrain(

@@ -17,10 +17,8 @@ from elmokit.nn.softmax import SoftmaxHead
 from elmokit.pretrain.corpus import Corpus
 from elmokit.pretrain.loop import TrainingStep, clip_gradients, train
 from elmokit.pretrain.loss import bilm_loss
-from elmokit.pretrain.presets import PRESETS, get_preset
-from elmokit.pretrain.settings import TrainingSettings
-from elmokit.pretrain.state import TrainingState
 from elmokit.pretrain.training_batch import make_batch
+from elmokit.pretrain.training_state import TrainingState
 from elmokit.text.characters import ByteCharacters
 
 
@@ -171,7 +169,7 @@ def test_what_is_no_number_stops_before_the_update(text: Path) -> None:
     steps(state, 2)
     state.head.bias.data[3] = math.nan
     kept = {name: tensor.clone() for name, tensor in weights(state).items()}
-    with pytest.raises(ElmoError, match=r"step 3: expected a finite loss.*--learning-rate"):
+    with pytest.raises(ElmoError, match=r"step 3: expected a finite loss.*learning_rate"):
         steps(state)
     assert state.step == 2
     for name, tensor in weights(state).items():
@@ -209,59 +207,11 @@ def test_a_request_to_stop_ends_after_the_step(text: Path) -> None:
 
 
 def test_a_sample_larger_than_the_vocabulary(text: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--n-samples: expected fewer than the 29 words.*--loss full"):
+    with pytest.raises(ConfigError, match=r"n_samples: expected fewer than the 29 words.*loss full"):
         steps(synthetic.state(text, loss="sampled", n_samples=500))
 
 
-# ---- settings
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("batch_tokens", 0), ("learning_rate", 0.0), ("learning_rate", math.nan), ("dropout", 1.0), ("steps", 0),
-     ("optimizer", "sgd"), ("loss", "hinge"), ("seed", -1), ("clip", -1.0), ("decay", "step"), ("accumulate", 0)],
-)  # fmt: skip
-def test_a_wrong_setting_is_told_by_its_flag(name: str, value: object) -> None:
-    with pytest.raises(ConfigError, match=f"^--{name.replace('_', '-')}: expected .*, found "):
-        TrainingSettings().changed(**{name: value})
-
-
-def test_a_run_has_one_length() -> None:
-    with pytest.raises(ConfigError, match="--epochs and --steps"):
-        TrainingSettings(epochs=1, steps=3)
-    assert TrainingSettings().changed(minutes=3.0).epochs is None
-
-
-def test_the_learning_rate_rises_and_falls() -> None:
-    settings = TrainingSettings(learning_rate=1.0, warm_up=4, decay="linear")
-    assert [settings.learning_rate_at(step, 0.0) for step in range(6)] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1, 1])
-    short = settings.changed(warm_up=300, decay="none")  # of a run of 100 steps, a tenth
-    assert [short.learning_rate_at(step, step / 100) for step in (0, 5, 10, 99)] == pytest.approx([1 / 301, 0.5, 1, 1])
-    long = [
-        settings.changed(warm_up=300, decay="none").learning_rate_at(step, step / 5000) for step in range(0, 400, 50)
-    ]
-    assert long == pytest.approx([min(1, (step + 1) / 301) for step in range(0, 400, 50)])
-    assert settings.learning_rate_at(10, 0.25) == pytest.approx(0.75)
-    cosine = settings.changed(decay="cosine")
-    assert [cosine.learning_rate_at(10, done) for done in (0, 0.5, 1, 1.2)] == pytest.approx([1, 0.5, 0, 0])
-    assert settings.changed(decay="none").learning_rate_at(10, 0.9) == 1
-
-
-def test_published_presets() -> None:
-    """Parameter counts as published, on allennlp.org/elmo: 13.6, 28.0 and 93.6 million."""
-    from elmokit.weights.model import Model
-
-    def count(name: str) -> int:
-        config = PRESETS[name].config
-        with torch.device("meta"):
-            return Model(config=config, bilm=None).parameter_count  # type: ignore[arg-type]
-
-    assert [count(name) for name in ("small", "medium", "original")] == [13_593_296, 28_027_728, 93_600_848]
-    recipe = get_preset("original").settings
-    assert (recipe.optimizer, recipe.learning_rate, recipe.clip, recipe.n_samples) == ("adagrad", 0.2, 10.0, 8192)
-    assert recipe.preset == "original"
-    with pytest.raises(ConfigError, match="tiny, light, base, small, medium, original"):
-        get_preset("huge")
+# ---- gradients
 
 
 def test_clipping_counts_a_row_that_was_used_twice_once() -> None:

@@ -125,28 +125,3 @@ def test_the_command_makes_its_first_step_soon(shared_data: Path, tmp_path: Path
     seconds = sum(os.times()[2:4]) - before
     print(f"{seconds:.1f} s")
     assert metrics.read_text() and seconds < FIRST_BATCH
-
-
-# Takes and frees 200 MB again and again, and prints how many pages the system had to hand out the last time.
-CHURN = """
-import resource, sys
-import torch
-from elmokit.training.memory import keep_freed_memory
-
-if not keep_freed_memory():
-    sys.exit(3)
-for _ in range(5):
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    pieces = [torch.ones(2**20) for _ in range(50)]
-    del pieces
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-print(after - before)
-"""
-
-
-def test_freed_memory_is_kept_for_the_next_step() -> None:
-    result = subprocess.run([sys.executable, "-c", CHURN], capture_output=True, text=True, env=ENVIRONMENT, check=False)
-    if result.returncode == 3:
-        pytest.skip("the C library is not glibc")
-    assert result.returncode == 0, result.stderr
-    assert int(result.stdout) < 5_000  # of 51,200 pages

@@ -15,8 +15,8 @@ from elmokit.errors import ConfigError
 from elmokit.pretrain.corpus import Corpus
 from elmokit.pretrain.loop import train
 from elmokit.pretrain.noise import misspell, misspell_some
-from elmokit.pretrain.settings import TrainingSettings
 from elmokit.pretrain.training_batch import make_batch
+from elmokit.pretrain.training_settings import TrainingSettings
 from elmokit.text.characters import ByteCharacters
 from elmokit.text.vocabulary import Vocabulary
 
@@ -87,5 +87,5 @@ def test_a_run_with_noise_can_be_repeated_and_differs_from_one_without(tmp_path:
 
 
 def test_noise_is_a_share() -> None:
-    with pytest.raises(ConfigError, match=r"--noise: expected less than 1, found 1\.5"):
+    with pytest.raises(ConfigError, match=r"noise: expected less than 1, found 1\.5"):
         TrainingSettings(noise=1.5)

@@ -21,7 +21,7 @@ from elmokit.pretrain.distributed import Processes
 from elmokit.pretrain.finetune import finetune
 from elmokit.pretrain.perplexity import perplexity
 from elmokit.pretrain.pretrain_run import CHECKPOINTS, SOFTMAX, PretrainRun
-from elmokit.pretrain.state import TrainingState
+from elmokit.pretrain.training_state import TrainingState
 from elmokit.text.lines import read_lines
 from elmokit.text.vocabulary import vocabulary_of
 from elmokit.training import checkpoint
@@ -148,7 +148,7 @@ def test_it_goes_on_after_a_crash(tmp_path: Path, given: dict[str, Any], kind: s
 def test_a_model_that_reads_words_predicts_the_same_words(tmp_path: Path, given: dict[str, Any], kind: str) -> None:
     source = write(tmp_path / "source", kind)
     (tmp_path / "other.txt").write_text("<S>\n</S>\n<UNK>\nthe\n")
-    with pytest.raises(ConfigError, match="--vocabulary: expected the words of the model, which reads the same words"):
+    with pytest.raises(ConfigError, match="vocabulary: expected the words of the model, which reads the same words"):
         complete(source, tmp_path / "out", {**given, "vocabulary": str(tmp_path / "other.txt")})
     (tmp_path / "same.txt").write_text("".join(f"{word}\n" for word in weights.load(source).vocabulary or ()))
     if kind == "words":

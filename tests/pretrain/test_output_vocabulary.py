@@ -57,7 +57,7 @@ def test_rare_words_are_forgotten_when_there_are_too_many(tmp_path: Path, monkey
 
 
 def test_sizes_and_corpora_that_cannot_work(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--vocabulary-size: expected at least 4"):
+    with pytest.raises(ConfigError, match="vocabulary_size: expected at least 4"):
         build_vocabulary(corpus_of(tmp_path, "a\n"), 3)
     with pytest.raises(InputError, match=r"expected words, found none in .*a\.txt; check"):
         build_vocabulary(corpus_of(tmp_path, "\n<S> </S>\n"), 10)

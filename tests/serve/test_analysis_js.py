@@ -76,3 +76,17 @@ def test_components_and_clusters(watched: Any) -> None:
     assert np.allclose(np.abs(found["points"]), np.abs(left[:, :2] * size[:2]), atol=1e-2)
     assert np.allclose(found["shares"], size[:2] ** 2 / (size**2).sum(), atol=1e-4)
     assert len({(a, b) for a, b in zip(groups.tolist(), found["of"], strict=True)}) == 3
+
+
+def test_purity_of_clusters(watched: Any) -> None:
+    run = """async ([of, labels]) => {
+      const { purity, shuffledPurity } = await import('./draw/pca.js');
+      return [purity(of, labels), shuffledPurity(of, labels), shuffledPurity(of, labels)];
+    }"""
+    page, senses = watched().page, ["money"] * 18 + ["river"] * 18
+    right, shuffled, again = page.evaluate(run, [[0] * 17 + [1] * 19, senses])
+    assert right == 35 and shuffled == again == sorted(shuffled) and len(shuffled) == 200
+    rng = np.random.default_rng(0)
+    expected = [2 * max(k, 18 - k) for k in rng.hypergeometric(18, 18, 18, size=10_000)]  # two clusters of 18
+    _, shuffled, _ = page.evaluate(run, [[0] * 18 + [1] * 18, senses])
+    assert abs(np.mean(shuffled) - np.mean(expected)) < 0.5 and max(shuffled) < 32

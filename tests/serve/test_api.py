@@ -361,11 +361,14 @@ def test_metrics(client: Any, server: Served) -> None:
     before = server.metric("elmo_tokens_total")
     ask(client, "/embed", texts=[TOKENS])
     assert server.metric("elmo_tokens_total") == before + 4
+    client.get("/")
     text = client.get("/metrics").text
+    assert 'path="page"' in text and "path:path" not in text
     for name in (
         "elmo_requests_total",
         "elmo_request_seconds_bucket",
         "elmo_queue_requests",
+        "elmo_body_bytes",
         "elmo_batch_tokens_bucket",
     ):
         assert name in text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 
 from elmokit import Elmo, weights
+from elmokit.tasks.shared.task_registry import TASKS
 
 SENTENCES = [
     "The actor was praised in the play.",
@@ -36,16 +35,7 @@ def elmo() -> Elmo:
     return Elmo.from_pretrained()
 
 
-def open_all(page: Any) -> None:
-    for section in ("compare", "map", "next", "inside", "tasks", "paper"):
-        page.click(f"nav a[href='#{section}']")
-        page.wait_for_selector(f"#{section} .content > *", timeout=30_000)
-    page.wait_for_selector("#map .bar", timeout=60_000)  # static neighbors come last
-    page.wait_for_selector("#next figure:nth-of-type(3)", timeout=30_000)
-    page.wait_for_selector("#inside figure:nth-of-type(2)", timeout=30_000)
-
-
-def test_every_section_opens_without_a_fault(watched: Any) -> None:
+def test_every_section_opens_without_a_fault(watched: Any, open_all: Any) -> None:
     found = watched()
     page = found.ready()
     assert page.inner_text("#backend").startswith("Computed in your browser, WebAssembly SIMD · model base")
@@ -110,13 +100,13 @@ def test_models_of_every_shape(watched: Any, root: Path) -> None:
 def test_state_travels_in_the_address(watched: Any) -> None:
     found = watched()
     page = found.ready()
-    page.click("#map .choice button:has-text('bank')")
-    page.wait_for_selector("text=Occurrences of “bank”", timeout=30_000)
+    page.click("#map .choice button:has-text('star')")
+    page.wait_for_selector("text=Occurrences of “star”", timeout=30_000)
     page.fill("#map-s2", "4")
     shared = page.url.split("/site/")[1]
-    assert "map.word=bank" in shared and "map.s=0" in shared
+    assert "map.word=star" in shared and "map.s=0" in shared
     again = watched(suffix=shared)
-    again.page.wait_for_selector("text=Occurrences of “bank”", timeout=60_000)
+    again.page.wait_for_selector("text=Occurrences of “star”", timeout=60_000)
     assert again.page.input_value("#map-s2") == "4" and again.faults == []
 
 
@@ -170,65 +160,95 @@ def test_a_missing_model_is_reported(watched: Any) -> None:
     assert "weights.safetensors" in page.inner_text("#backend")
 
 
-def axe_source() -> str:
-    """axe-core, as its Python wrapper ships it."""
-    wrapper = pytest.importorskip("axe_playwright_python", reason="needs axe-core: pip install 'elmokit[test]'")
-    return next(Path(wrapper.__path__[0]).rglob("axe.min.js")).read_text(encoding="utf-8")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", ["desktop", "phone"])
-def test_click_through(watched: Any, tmp_path: Path, size: str, scheme: str) -> None:
-    """Everything that can be clicked, every export, and the accessibility rules of axe-core."""
-    found = watched(size, scheme)
-    page = found.ready()
-    for word in ("play", "bank", "present"):
-        page.click(f"#compare .choice button:text-is('{word}')")
-        page.wait_for_selector(f"#compare .chip[aria-pressed=true]:text-is('{word}')")
-    page.click("#compare .chip >> nth=1")
-    page.click("#compare .choice button:text-is('1')")
-    open_all(page)
-    for word in ("present", "star"):
+def test_click_through(watched: Any, clicked_through: Any, size: str, scheme: str) -> None:
+    clicked_through(watched(size, scheme))
+
+
+def test_digits_of_the_heat_map_can_be_read_on_a_phone(watched: Any) -> None:
+    page = watched("phone").ready()
+    size = page.evaluate("""() => {
+      const svg = document.querySelector('#compare [role=region] svg');
+      const digits = svg.querySelector('.in-heat, .on-heat');
+      const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+      return scale * parseFloat(getComputedStyle(digits).fontSize);
+    }""")
+    assert size >= 9
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")  # the figure scrolls, not the page
+    assert page.get_attribute("#compare [role=region]", "tabindex") == "0"
+
+
+def test_the_active_example_is_marked(watched: Any) -> None:
+    page = watched().ready()
+    pressed = "#compare .choice[aria-label=Examples] button[aria-pressed=true]"
+    assert page.inner_text(pressed) == "present"
+    page.click("#compare .choice button:text-is('play')")
+    assert page.inner_text(pressed) == "play"
+    page.fill("#compare-a", "Something else.")
+    assert page.locator(pressed).count() == 0
+
+
+def test_the_map_starts_with_bank_and_fills_its_frame(watched: Any) -> None:
+    page = watched(suffix="#map").page
+    page.wait_for_selector("#map .dot", timeout=60_000)
+    assert page.inner_text("#map .figure-title >> nth=0") == "Occurrences of “bank”"
+    dots = "[...document.querySelectorAll('#map [role=group] > .dot')]"
+    places = f"(axis) => {dots}.map((d) => Math.abs(Number(d.getAttribute(axis)) - 240))"
+    for preset in ("equal weights", "layer 1 only", "layer 2 only"):
+        page.click(f"#map .choice button:text-is('{preset}')")
+        most = max(*page.evaluate(places, "cx"), *page.evaluate(places, "cy"))
+        assert 0.9 * 224 < most <= 224, preset  # of 240, less a margin
+    page.click(
+        "#map .choice button:text-is('layer 0 only')"
+    )  # all occurrences have the same vector: noise is not enlarged
+    assert max(*page.evaluate(places, "cx"), *page.evaluate(places, "cy")) < 3
+
+
+def test_clusters_color_the_map_and_its_layers(watched: Any) -> None:
+    page = watched(suffix="#map").page
+    page.wait_for_selector("#map .thirds .dot", timeout=60_000)
+    dots = "[...document.querySelectorAll(place)]"
+    kinds = f"(place) => new Set({dots}.map((d) => d.getAttribute('class').match(/k[0-9]/)[0])).size"
+    for k in (2, 4, 3):
+        page.click(f"#map .choice[aria-label=Clusters] button:text-is('{k}')")
+        assert page.evaluate(kinds, "#map [role=group] > .dot") == k
+        assert page.evaluate(kinds, "#map .thirds > div:nth-child(3) .dot") == k
+    page.click("#map .choice button:text-is('sense')")
+    assert "the senses" in page.inner_text("#map figure:has(.thirds) .note")
+
+
+def test_the_caption_of_the_map_says_when_clusters_are_chance(watched: Any) -> None:
+    page = watched(suffix="#map").page
+    page.wait_for_selector("#map .dot", timeout=60_000)
+    for word, chance in (("bank", False), ("match", True)):
         page.click(f"#map .choice button:text-is('{word}')")
-        page.wait_for_selector(f"text=Occurrences of “{word}”", timeout=60_000)
-    for button in page.locator("#map .choice button:not(:text-matches('^[a-z]{3,7}$'))").all():
-        button.click()
-    page.fill("#map-own", "A star fell from the sky.")
-    page.wait_for_selector("text=37 occurrences", timeout=30_000)
-    page.fill("#map-word", "nosuchword")
-    page.wait_for_selector("text=a map needs three occurrences")
-    page.fill("#map-word", "star")
-    page.fill("#next-text", "He opened the")
-    page.wait_for_selector("text=After the text")
-    page.click("#next .pickable >> nth=0")
-    page.wait_for_function("document.querySelector('#next-text').value.split(' ').length === 4")
-    page.wait_for_selector("#next .content:not(.busy)")
-    page.focus("#next .pickable >> nth=0")
-    page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelector('#next-text').value.split(' ').length === 5")
-    page.click("#inside .chip:text-is('beautifuly')")
-    page.wait_for_selector("text=What stands out in “beautifuly”")
-    for button in page.locator("#paper .choice button").all():
-        button.click()
-        assert page.locator("#paper figure").count() >= 1
-    for place in page.locator("figure").all():
-        for kind in ("PNG", "SVG", "JSON", "CSV"):
-            with page.expect_download() as download:
-                place.locator(f".exports button:text-is('{kind}')").click()
-            file = tmp_path / "export"
-            download.value.save_as(file)
-            content = file.read_bytes()
-            if kind == "PNG":
-                assert content.startswith(b"\x89PNG") and len(content) > 1000
-            elif kind == "SVG":
-                assert content.startswith(b"<svg") and b"var(--" not in content
-            elif kind == "JSON":
-                assert json.loads(content)
-            else:
-                assert len(list(csv.reader(content.decode().splitlines()))) > 1
-    page.evaluate(axe_source())
-    rules = page.evaluate("axe.run().then(({ passes, violations }) => ({ passes: passes.length, violations }))")
-    assert [(one["id"], one["nodes"][0]["html"][:120]) for one in rules["violations"]] == [] and rules["passes"] > 20
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert found.faults == []
+        page.wait_for_selector(f"text=Occurrences of “{word}”", timeout=30_000)
+        caption = page.inner_text("#map figure:first-of-type .note")
+        assert "of the 36 occurrences with an annotated sense" in caption and "majority sense" in caption
+        assert ("do not follow the senses" in caption) == chance, caption
+
+
+def test_the_paper_in_words_with_legends(watched: Any, tmp_path: Path) -> None:
+    page = watched(suffix="#paper").page
+    page.wait_for_selector("#paper figure", timeout=60_000)
+    labels = page.locator("#paper .choice button").all_inner_texts()
+    assert {"Nearest neighbors", "Layer weights", "Perplexity", "Universal tags", "Penn Treebank tags"} < set(labels)
+    assert "column" not in page.inner_text("#paper")
+    for label, words in (("Six tasks", ("paper", "elmokit", "open circle")), ("Layer weights", ("layer 0", "layer 2"))):
+        page.click(f"#paper .choice button:text-is('{label}')")
+        with page.expect_download() as download:
+            page.click("#paper .exports button:text-is('SVG')")
+        download.value.save_as(tmp_path / "figure.svg")
+        assert all(f">{word}" in (tmp_path / "figure.svg").read_text() for word in words), label
+    page.click("#paper .choice button:text-is('Perplexity')")
+    assert page.locator("#paper .bar").count() == 2 and "cannot be compared" in page.inner_text("#paper figure")
+    page.click("#paper .choice button:text-is('Nearest neighbors')")
+    assert page.locator("#paper figure").count() >= 2
+
+
+def test_the_page_has_a_picture_for_every_task(watched: Any) -> None:
+    handled = "import('./sections/tasks.js').then(({ SHOW, EXAMPLES }) => [Object.keys(SHOW), Object.keys(EXAMPLES)])"
+    for names in watched().page.evaluate(handled):
+        assert set(names) == set(TASKS)

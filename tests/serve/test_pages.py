@@ -98,7 +98,31 @@ def test_figures_are_those_of_the_report() -> None:
     assert [task["task"] for task in expected["tasks"]] == ["SQuAD", "SNLI", "SRL", "Coref", "NER", "SST-5"]
     snli = expected["tasks"][1]
     assert snli["paper"]["elmo"] == [88.7, 0.17] and snli["ours"]["elmo"][0] > 50
-    assert len(expected["studies"]) == 2 and expected["scores"] and expected["less_data"]
+    assert len(expected["studies"]) == 2 and expected["scores"] and expected["less_data"] and expected["perplexity"]
+    assert all("column" not in scores["measured"] for scores in expected["scores"])
+    tags = {scores["measured"] for scores in expected["scores"]}
+    assert {"universal tags, UD English EWT", "Penn Treebank tags, UD English EWT"} < tags
+
+
+def test_layer_weights_and_neighbors_of_the_report() -> None:
+    expected = figures(REPORT.read_text(encoding="utf-8"))
+    for one in expected["layer_weights"]:
+        assert one["place"] in ("input", "output") and abs(sum(one["weights"]) - 1) < 0.02
+    assert {"ner", "squad"} < {one["task"] for one in expected["layer_weights"]}
+    assert len(expected["neighbors"]) >= 2
+    for one in expected["neighbors"]:
+        assert re.search(r"\[\w+\]", one["sentence"]) and len(one["static"]) >= 3
+        for found in one["layers"].values():
+            assert len(found) >= 3 and all("[" in near["occurrence"] and near["cosine"] <= 1 for near in found)
+
+
+def test_unknown_tags_are_named_by_column_and_data() -> None:
+    report = (
+        "## Table 1: six tasks\n\n| | m | a | b | c | d | e | f | g |\n| --- | --- |\n\n## Table 6: tags\n\n"
+        "| | paper | ours, column 4 |\n| --- | ---: | ---: |\n| layer 1 | 97.3 | 90 |\n\n```\n"
+        "elmo probe --train DATA/pos/mine/train.txt --column 4\n# read train.txt\n```\n"
+    )
+    assert figures(report)["scores"][0]["measured"] == "tags of column 4, mine"
 
 
 def test_another_file_is_no_report() -> None:

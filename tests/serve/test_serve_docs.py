@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -66,5 +68,32 @@ def test_container_files_name_what_exists() -> None:
     for line in re.findall(r"^COPY (?!--from)(.*) \S+$", dockerfile, flags=re.MULTILINE):
         for name in line.split():
             assert (ROOT / name).exists(), name
-    assert "USER elmo" in dockerfile and "HEALTHCHECK" in dockerfile
+    assert "USER elmo" in dockerfile
     assert (ROOT / "docker" / "nginx.conf").is_file() and "nginx.conf" in (ROOT / "docker" / "compose.yml").read_text()
+
+
+def instruction(name: str) -> list[str]:
+    """The command of an instruction of the Dockerfile, in its JSON form."""
+    dockerfile = (ROOT / "docker" / "Dockerfile").read_text().replace("\\\n", " ")
+    (line,) = re.findall(rf"^{name} .*?(\[.*\])$", dockerfile, flags=re.MULTILINE)
+    command: list[str] = json.loads(line)
+    return command
+
+
+def test_the_health_check_asks_the_port_of_the_environment() -> None:
+    python, *arguments = instruction("HEALTHCHECK")
+    assert python == "python" and "ELMO_PORT=8000" in (ROOT / "docker" / "Dockerfile").read_text()
+    with serving() as server:
+        environment = {**os.environ, "ELMO_PORT": str(server.port), "no_proxy": "*"}
+        assert subprocess.run([sys.executable, *arguments], env=environment, check=False).returncode == 0
+    result = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, check=False)
+    assert result.returncode != 0  # nobody is there any more
+
+
+def test_the_entry_point_serves_on_that_port(tmp_path: Path) -> None:
+    (tmp_path / "elmo").write_text('#!/bin/sh\necho "$@"\n')
+    (tmp_path / "elmo").chmod(0o755)
+    environment = {**os.environ, "ELMO_PORT": "9000", "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    command = [*instruction("ENTRYPOINT"), "--workers", "2", "--task", "my run"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout == "serve --host 0.0.0.0 --port 9000 --workers 2 --task my run\n"

@@ -117,6 +117,19 @@ def test_a_hundred_megabytes(server: Served) -> None:
     assert resident_megabytes(server.process.pid) < 500
 
 
+def test_uploads_that_are_aborted_leave_nothing_behind(server: Served) -> None:
+    size = 1_900_000
+    for _ in range(2):  # 76 MB in all: more than the server holds at a time
+        connections = [server.connect() for _ in range(20)]
+        for connection in connections:
+            connection.sendall(post_bytes("/embed", b" " * size, length=size + 1))
+        until(lambda: server.metric("elmo_body_bytes") == 20 * size)
+        for connection in connections:
+            connection.close()
+        until(lambda: server.metric("elmo_body_bytes") == 0)
+    assert embed(server).status_code == 200
+
+
 def resident_megabytes(pid: int) -> float:
     fields = Path(f"/proc/{pid}/statm").read_text().split()
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20

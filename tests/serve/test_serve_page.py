@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import entity_files
@@ -51,32 +50,29 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield server
 
 
-@pytest.mark.parametrize("size", ["desktop", "phone"])
-def test_the_page_answered_by_the_server(browser: Any, server: Served, size: str, tmp_path: Path) -> None:
-    viewport = {"width": 1200, "height": 850} if size == "desktop" else {"width": 390, "height": 800}
-    context = browser.new_context(viewport=viewport)
-    page, faults = context.new_page(), []
-    page.on("console", lambda m: faults.append(m.text) if m.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("request", lambda r: None if r.url.startswith((server.address, "data:", "blob:")) else faults.append(r.url))
-    page.goto(server.address)
-    page.wait_for_selector("#compare figure", timeout=60_000)
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_the_page_answered_by_the_server(
+    watched: Any, open_all: Any, check_rules: Any, server: Served, size: str, scheme: str
+) -> None:
+    found = watched(size, scheme, at=server.address)
+    page = found.ready()
     assert page.inner_text("#backend").startswith("Computed by the server (elmokit")
-    for section in ("compare", "map", "next", "inside", "tasks", "paper"):
-        page.click(f"nav a[href='#{section}']")
-        page.wait_for_selector(f"#{section} .content > *", timeout=30_000)
-    page.wait_for_selector("#map .bar", timeout=60_000)
-    page.wait_for_selector("#next figure:nth-of-type(3)", timeout=30_000)
-    page.wait_for_selector("#inside figure:nth-of-type(2)", timeout=30_000)
+    open_all(page)
     page.wait_for_selector("#tasks figure svg", timeout=30_000)
     assert page.locator("#map .dot").count() > 36
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     start = time.monotonic()
     page.click("#compare .choice button:text-is('bank')")
     page.wait_for_selector("#compare .chip[aria-pressed=true]:text-is('bank')")
     assert time.monotonic() - start < 5  # 200 ms on a machine that does nothing else
-    assert faults == []
-    context.close()
+    check_rules(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "dark"), ("phone", "light")])
+def test_click_through_with_a_server(
+    watched: Any, clicked_through: Any, server: Served, size: str, scheme: str
+) -> None:
+    clicked_through(watched(size, scheme, at=server.address))
 
 
 def test_a_key_is_the_password_of_the_page(browser: Any) -> None:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from elmokit import Elmo
@@ -26,6 +27,9 @@ TASKS = {
     },
     "sst": {"text": "fine", "sentiment": "positive", "label": "3", "probabilities": {"3": 0.8, "2": 0.2}},
     "snli": {"label": "entailment", "probabilities": {"entailment": 0.9, "neutral": 0.1}},
+    "pos": {"tokens": ["She", "left"], "tags": ["PRP", "VBD"], "scores": [0.9, 0.8]},
+    "upos": {"tokens": ["She", "left"], "tags": ["PRON", "VERB"], "scores": [0.9, 0.8]},
+    "weather": {"tokens": ["sun", "rain"], "chances": {"sun": 0.25}},  # of another version: the page has no picture
     "squad": {"question": "When?", "answer": "1894", "score": 0.7, "context": "built in **1894** by"},
 }
 
@@ -112,22 +116,35 @@ def test_every_section_with_a_server(watched: Any, server: Server) -> None:
     for section in ("map", "next", "inside", "paper"):
         page.click(f"nav a[href='#{section}']")
         page.wait_for_selector(f"#{section} figure", timeout=30_000)
-    page.wait_for_selector("text=37 occurrences")  # with the one of the server's index
+    page.wait_for_selector("text=38 occurrences")  # with the one of the server's index
     page.wait_for_selector("text=static vectors")
     page.click("#map .choice button:text-is('UMAP')")
-    page.wait_for_timeout(500)
-    assert "project" in server.asked
+    page.wait_for_selector("#map figure:first-of-type .note:has-text('Drawn by UMAP')")
+    assert "project" in server.asked and "variance" not in page.inner_text("#map figure:first-of-type .note")
+    page.click("#map .choice[aria-label=Clusters] button:text-is('3')")  # colors change, the points stay
+    for kind, drawn in (("UMAP", True), ("PCA", False)):
+        page.click(f"#map .choice button:text-is('{kind}')")
+        page.wait_for_selector(f"#map figure:first-of-type .note:has-text('{kind}')")
+        with page.expect_download() as download:
+            page.click("#map figure:first-of-type .exports button:text-is('JSON')")
+        exported = json.loads(Path(download.value.path()).read_text())
+        steps = np.diff([[point["x"], point["y"]] for point in exported["points"]], axis=0)
+        assert exported["method"] == kind and np.allclose(steps, [1, -1]) == drawn  # as the server answered
     page.click("nav a[href='#tasks']")
     for task, shown in (
         ("ner", "svg[aria-label='Ada Lovelace: PER; London: LOC']"), ("srl", "svg[aria-label='gave: V; She: ARG0']"),
         ("coref", "svg[aria-label='Anna: 1; her: 1; her brother: 2']"), ("sst", ":text('Sentiment: positive')"),
         ("snli", ":text('Relation: entailment')"), ("squad", "svg[aria-label='1894: answer, 70%']"),
+        ("pos", "svg[aria-label='She: PRP; left: VBD']"), ("upos", "svg[aria-label='She: PRON; left: VERB']"),
     ):  # fmt: skip
         page.click(f"#tasks .choice button:text-is('my {task}')")
         page.wait_for_selector(f"#tasks [aria-live] figure {shown}")
         with page.expect_download() as download:
             page.click("#tasks .exports button:text-is('CSV')")
         assert len(Path(download.value.path()).read_text().splitlines()) > 1
+    page.click("#tasks .choice button:text-is('my weather')")
+    page.wait_for_selector("#tasks [aria-live] table:has-text('sun rain')")
+    assert "undefined" not in page.inner_text("#tasks") and "0.25" in page.inner_text("#tasks table")
     page.click("#tasks .choice button:text-is('my coref')")
     inner, outer = (page.locator(f"#tasks .span-label:text-is('{k}')").last for k in (1, 2))
     assert inner.get_attribute("y") < outer.get_attribute("y")  # nested mentions are both shown

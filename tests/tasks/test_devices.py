@@ -17,9 +17,9 @@ from elmokit.tasks.coref.document import Document
 from elmokit.tasks.shared.inputs import SentenceIds, TextBatch
 from elmokit.tasks.shared.tags import Span
 from elmokit.tasks.shared.task_base import TaskBatch, predict_batch
+from elmokit.tasks.shared.task_registry import TASKS, get_task
 from elmokit.tasks.squad.question import Passage, Question
 from elmokit.tasks.srl.proposition import Proposition, SrlSentence
-from elmokit.tasks.task_table import TASKS, get_task
 
 MAKERS = {torch.tensor, torch.zeros, torch.ones, torch.full, torch.empty, torch.arange, torch.rand, torch.randint}
 # Functions that may: their tensors are numbers for Python, or are moved by who asks, or go with every device

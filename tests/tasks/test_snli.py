@@ -183,7 +183,7 @@ def test_scores_equal_the_formulas(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("elmo_at", [None, "both"])
-def test_twenty_pairs_are_learnt_by_heart(elmo_at: str | None) -> None:
+def test_twenty_pairs_are_learned_by_heart(elmo_at: str | None) -> None:
     """Labels follow from nothing: only the network's memory can give them."""
     random = Random(0)
     vocabulary = [f"word{k}" for k in range(30)]

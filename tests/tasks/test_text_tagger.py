@@ -141,7 +141,7 @@ def test_unknown_taggers() -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_packaged_taggers_fit_the_packaged_model(name: str) -> None:
     if name not in packaged_taggers():
-        with pytest.raises(ConfigError, match=rf"expected {name} in the package.*recipes/taggers\.sh.*--tagger FOLDER"):
+        with pytest.raises(ConfigError, match=rf"expected {name} in the package.*recipes/taggers\.sh.*as tagger"):
             elmokit.load_tagger(name)
         return
     tagger = elmokit.load_tagger(name, device="cpu")  # refuses another biLM

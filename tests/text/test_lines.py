@@ -71,7 +71,7 @@ def test_invalid_bytes_are_named_or_replaced(tmp_path: Path, suffix: str) -> Non
     path = write(tmp_path, suffix, b"fine\nab\xff\xc3d\n")
     with pytest.raises(InputError, match=r"text\.txt.*line 2, byte 3 .*0xff.*; convert the file, as with iconv$"):
         list(read_lines(path))
-    with pytest.raises(InputError, match=r"as with iconv, or use --encoding-errors replace\|ignore"):
+    with pytest.raises(InputError, match=r"as with iconv, or use encoding_errors replace\|ignore"):
         list(read_lines(path, encoding_errors="strict"))
     assert list(read_lines(path, encoding_errors="replace"))[1] == "ab\ufffd\ufffdd"
     assert list(read_lines(path, encoding_errors="ignore"))[1] == "abd"

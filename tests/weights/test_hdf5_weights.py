@@ -196,7 +196,7 @@ def test_any_bias_is_stable_after_one_trip(tmp_path, write_hdf5, published):
 
 def test_fixture(shared_data, run):
     folder = shared_data / "elmo" / "bilm-tf-fixture"
-    model = weights.load(folder)  # the weights among the HDF5 files are recognised by what they hold
+    model = weights.load(folder)  # the weights among the HDF5 files are recognized by what they hold
     assert model.parameter_count == 105_120
     options = json.loads((folder / "options.json").read_text())
     arrays = read_all(folder / "lm_weights.hdf5")

@@ -36,8 +36,8 @@ from elmokit.cli.tag import tag
 from elmokit.cli.task import task
 from elmokit.cli.wsd import wsd
 from elmokit.disk.limits import raise_limits
-from elmokit.errors import ElmoError, Terminated, one_line
-from elmokit.tasks.task_table import TASKS
+from elmokit.errors import ElmoError, Terminated, naming_flags, one_line
+from elmokit.tasks.shared.task_registry import TASKS
 
 
 @contextmanager
@@ -54,7 +54,7 @@ class _Commands(TyperGroup):
     """Commands whose faults are one line on standard error."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """Read the command line. Interrupted here, typer would end without a word."""
+        """Read the command line. Interrupted here, typer would end without a message."""
         with _interruptions():
             return super().make_context(*args, **kwargs)
 
@@ -69,10 +69,10 @@ class _Commands(TyperGroup):
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # a lone surrogate is shown as its escape
         try:
-            with warnings(), _interruptions():
+            with naming_flags(), warnings(), _interruptions():
                 return super().invoke(ctx)
         except BrokenPipeError:
-            raise  # nobody reads any more: typer ends quietly
+            raise  # the reader has closed the pipe: typer ends quietly
         except ElmoError as error:
             reason = str(error)
         except OSError as error:

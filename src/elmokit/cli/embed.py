@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from elmokit.embed.engine import Layers
 
 _CONTINUE = "run the same command with --resume to continue"
+_RAY_ADDRESS = re.compile(r"local|auto|(ray://)?[^\s/\\*?]+:[0-9]{1,5}")
 
 
 def embed(
@@ -119,13 +121,17 @@ def embed(
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT once the new file is complete.")] = False,
     ray: Annotated[
-        str | None,
+        bool,
         typer.Option(
-            metavar="ADDRESS",
-            help="Embed on a Ray cluster into a folder of Parquet shards: local starts one on this "
-            "machine, auto uses the running one, or give its address. INPUT may be patterns, such as 'corpus/*.xz'. "
-            "Requires elmokit[ray].",
+            "--ray",
+            help="Embed on a Ray cluster into a folder of Parquet shards. An address may follow: auto, the running "
+            "cluster or else a new one on this machine; local, always a new one; or HOST:PORT [auto]. INPUT may be "
+            "patterns, such as 'corpus/*.xz'. Requires elmokit[ray].",
         ),
+    ] = False,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Address of the Ray cluster, where --ray ADDRESS is ambiguous [auto]."),
     ] = None,
     num_actors: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Copies of the model, with --ray [one per CPU, or per GPU].")
@@ -150,9 +156,10 @@ def embed(
     from elmokit.errors import ConfigError
 
     chosen = _layers(layers, mix)
-    if num_actors is not None and ray is None:
+    if num_actors is not None and not ray and ray_address is None:
         raise ConfigError("--num-actors: expected --ray, found none")
-    if ray is not None:
+    if ray or ray_address is not None:
+        inputs, address = _ray_address(inputs, ray_address)
         unusable = {
             "--format": format not in (None, "parquet"), "--forget-sentences": forget_sentences,
             "--use-sentence-keys": use_sentence_keys, "--blank-lines": blank_lines != "keep",
@@ -173,7 +180,7 @@ def embed(
                 inputs,
                 output,
                 model,
-                address=ray,
+                address=address,
                 embedding=Embedding(
                     layers=chosen,
                     pool=pool,
@@ -231,6 +238,29 @@ def embed(
         typer.echo(f"elmo: warning: the input is empty, and so is {output}", err=True)
     elif not quiet:
         typer.echo(f"{output}: {_summary(done, time.monotonic() - started)}", err=True)
+
+
+def _ray_address(inputs: list[str], address: str | None) -> tuple[list[str], str]:
+    """Inputs without the address of `--ray ADDRESS`, and the address.
+
+    typer has no options with an optional value, so `--ray` is a flag, and the word after it arrives as an input.
+    """
+    from elmokit.errors import ConfigError
+
+    if address is not None:
+        return inputs, address
+    found = [item for item in inputs if _RAY_ADDRESS.fullmatch(item)]
+    for item in found:
+        if Path(item).exists():
+            raise ConfigError(
+                f"--ray: {item} may be the file or an address; write ./{item} for the file, or --ray-address ADDRESS"
+            )
+    if len(found) > 1:
+        raise ConfigError(f"--ray: expected one address, found {' and '.join(found)}")
+    files = [item for item in inputs if item not in found]
+    if not files:
+        raise ConfigError(f"INPUT: expected text files, found only the address {found[0]}")
+    return files, found[0] if found else "auto"
 
 
 def _layers(layers: str | None, mix: str | None) -> Layers:

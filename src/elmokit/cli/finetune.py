@@ -10,7 +10,7 @@ import typer
 from elmokit.cli import training
 from elmokit.cli.setting_flags import shown, with_settings
 from elmokit.pretrain.presets import FINETUNE
-from elmokit.pretrain.settings import TrainingSettings
+from elmokit.pretrain.training_settings import TrainingSettings
 
 
 def _finetune(

@@ -11,10 +11,10 @@ import typer
 from elmokit.cli import training
 from elmokit.cli.setting_flags import shown, with_settings
 from elmokit.pretrain.presets import PRESETS
-from elmokit.pretrain.settings import TrainingSettings
+from elmokit.pretrain.training_settings import TrainingSettings
 
 if TYPE_CHECKING:
-    from elmokit.pretrain.state import TrainingState
+    from elmokit.pretrain.training_state import TrainingState
 
 
 def _pretrain(

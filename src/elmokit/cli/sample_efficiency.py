@@ -11,7 +11,7 @@ from elmokit.cli import training
 from elmokit.cli.output import print_table
 from elmokit.cli.study import Folder, Seeds, StudyGroup, make_study, numbers_of, seeds_of, study_command
 from elmokit.cli.task_options import CacheFolder, CacheLimit, DevFile, TestFile, TrainFiles, data_files, given_settings
-from elmokit.tasks.task_table import get_task
+from elmokit.tasks.shared.task_registry import get_task
 
 if TYPE_CHECKING:
     from rich.table import Table

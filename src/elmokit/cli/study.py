@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from elmokit.cli.task_options import layer_cache, make_run, set_threads, with_task_settings
-from elmokit.tasks.task_table import ABOUT, TASKS
+from elmokit.tasks.shared.task_registry import ABOUT, TASKS
 
 if TYPE_CHECKING:
     from elmokit.analysis.shared.results import Results

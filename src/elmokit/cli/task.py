@@ -32,7 +32,7 @@ from elmokit.cli.task_options import (
 )
 from elmokit.cli.task_pack import pack
 from elmokit.cli.task_weights import weights
-from elmokit.tasks.task_table import ABOUT, TASKS, get_task
+from elmokit.tasks.shared.task_registry import ABOUT, TASKS, get_task
 
 if TYPE_CHECKING:
     from elmokit.tasks.shared.task_base import Task

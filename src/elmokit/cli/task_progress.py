@@ -24,7 +24,7 @@ def follow(run: TaskRun, *, quiet: bool, again: str = "--resume") -> None:
     from elmokit.errors import Terminated
 
     for fault in run.faults:
-        typer.echo(f"elmo: warning: {fault}; going on from the checkpoint before it", err=True)
+        typer.echo(f"elmo: warning: {fault}; continuing from the previous checkpoint", err=True)
     was_complete = run.results is not None
     show = _Display(run, quiet=quiet)
     with signals() as caught:

@@ -45,7 +45,7 @@ def given_settings(values: Mapping[str, Any], *, tokenize: bool) -> dict[str, An
 
 _LINE_SECONDS, _BAR_SECONDS = 10.0, 0.2
 _FEW_STEPS = 300  # in fewer, random weights hardly learn how often words occur
-_STEPS_TO_TELL = 10  # after which the length of a run can be told
+_STEPS_TO_ESTIMATE = 10  # after which the duration of a run can be estimated
 _PASSING_ON = 5.0  # seconds in which a second SIGTERM is the first again
 
 
@@ -86,7 +86,7 @@ def follow(run: PretrainRun, *, quiet: bool) -> None:
 
     first = run.processes.is_first
     for fault in run.faults:
-        typer.echo(f"elmo: warning: {fault}; going on from the checkpoint before it", err=True)
+        typer.echo(f"elmo: warning: {fault}; continuing from the previous checkpoint", err=True)
     if first and (n := run.state.notes.get("overlap")):
         typer.echo(
             f"elmo: warning: {run.state.settings.heldout}: {n:,} of its sentences are also in the training text; its "
@@ -102,7 +102,7 @@ def follow(run: PretrainRun, *, quiet: bool) -> None:
     short = first and began == 0 and run.state.settings.steps is None and "parent" not in run.state.notes
     with signals() as caught, _display(run, quiet=quiet or not first) as show:
         for event in run.go(lambda: bool(caught)):
-            if short and (event.step >= _STEPS_TO_TELL or run.state.done >= 1):
+            if short and (event.step >= _STEPS_TO_ESTIMATE or run.state.done >= 1):
                 short = False
                 _warn_of_few_steps(event.step / run.state.done)
             show(event)

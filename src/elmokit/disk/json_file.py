@@ -90,10 +90,13 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
     return content
 
 
-def write_json(path: Path, value: Any, *, advice: str = "") -> None:
-    """Write an indented JSON file, atomically."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    with new_file(path, advice=advice) as fresh:
+def write_json(path: Path, value: Any, *, replace: bool = True, finite: bool = False, advice: str = "") -> None:
+    """Write an indented JSON file, atomically.
+
+    replace, advice: as in `new_file`. finite: raise a ValueError for NaN and infinity.
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=not finite)
+    with new_file(path, replace=replace, advice=advice) as fresh:
         fresh.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")  # escapes lone surrogates
 
 

@@ -1,6 +1,7 @@
 """File locks that are released when their process ends, however it ends.
 
-Not `filelock`: it leaves its lock file behind and cannot lock a folder itself, as `scratch` does.
+Not `filelock.FileLock`: it leaves its lock file behind, and locks no folder itself, as `scratch` does. Its
+`lock_descriptor` could do what `sync` does, but came with version 3.30, and torch installs older ones, too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from elmokit.disk.scratch import remove_leftovers
-from elmokit.disk.sync import try_lock, wait_for_lock
+from elmokit.disk.sync import DELETES_OPEN_FILES, try_lock, wait_for_lock
 from elmokit.errors import OutputError
 
 LOCK = "lock"  # lock file; its holder may write into the folder
@@ -35,7 +36,9 @@ def locked(folder: Path) -> Iterator[None]:
         remove_leftovers(folder)
         yield
     finally:
-        with suppress(OSError):  # the folder is not empty, or the system does not delete open files
+        if not DELETES_OPEN_FILES:
+            file.close()  # if another process opens the lock file now, the system does not let us remove it
+        with suppress(OSError):  # the folder is not empty, or another process has the lock
             (folder / LOCK).unlink()
             folder.rmdir()
         file.close()

@@ -13,6 +13,7 @@ if os.name == "nt":
     import msvcrt
 
     HAS_FOLDER_LOCKS = False
+    DELETES_OPEN_FILES = False
 
     def try_lock(descriptor: int) -> bool:
         """Lock an open file; False if another process holds the lock."""
@@ -31,6 +32,7 @@ else:
     import fcntl
 
     HAS_FOLDER_LOCKS = True
+    DELETES_OPEN_FILES = True
 
     def try_lock(descriptor: int) -> bool:
         """Lock an open file or folder; False if another process holds the lock. True on file systems without locks."""

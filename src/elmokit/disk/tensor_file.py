@@ -40,6 +40,15 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise FormatError(f"{path}: expected a safetensors file, found it damaged ({first_line(error)})") from None
 
 
+def read_metadata(path: Path) -> dict[str, str]:
+    """Metadata of a file; the tensors are not read."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return file.metadata() or {}
+    except (SafetensorError, OSError, RuntimeError, ValueError, TypeError) as error:
+        raise FormatError(f"{path}: expected a safetensors file, found it damaged ({first_line(error)})") from None
+
+
 def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], *, metadata: dict[str, str] | None = None, advice: str = ""
 ) -> None:

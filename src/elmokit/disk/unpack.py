@@ -15,7 +15,16 @@ from elmokit.errors import MissingExtraError
 
 COMPRESSED_SUFFIXES = (".gz", ".xz", ".bz2", ".zst")
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError)  # raised for damaged files, besides OSError
+_MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
 _ZSTD_CHUNK = 512  # compressed bytes at a time: few, because repetitive text can expand ten-thousandfold
+
+
+def compression(file: IO[bytes]) -> str:
+    """Suffix of the compression format of a file, by its first bytes; "" if it is not compressed."""
+    start = file.tell()
+    head = file.read(6)
+    file.seek(start)
+    return next((suffix for magic, suffix in _MAGIC.items() if head.startswith(magic)), "")
 
 
 def decompressed(file: IO[bytes], suffix: str, label: str) -> IO[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,26 +26,53 @@ def new_file(path: Path, *, replace: bool = True, advice: str = "") -> Iterator[
     with _as_output_error(path, advice), scratch(target) as temporary:
         fresh = temporary / target.name
         yield fresh
-        sync(fresh)
-        if replace:
-            os.replace(fresh, target)
-        else:
-            rename_new(fresh, target)
-        sync(target.parent)
+        put_in_place(fresh, target, replace=replace)
 
 
 @contextmanager
-def new_folder(path: str | os.PathLike[str], *, replaces: Manifest | None = None) -> Iterator[Path]:
+def new_shared_file(path: Path, *, advice: str = "") -> Iterator[Path]:
+    """As `new_file`, in a folder that several machines write into; a file that exists is replaced.
+
+    `new_file` removes scratch folders that it can lock, but over NFS a lock on a folder holds on one machine only: one
+    machine would remove what another is writing. So this is a single hidden file, `.NAME.RANDOM`, which stays if the
+    process is killed; whoever knows that all writers have ended removes it.
+    """
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with _as_output_error(path, advice):
+        try:
+            yield fresh
+            put_in_place(fresh, path)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+
+def put_in_place(fresh: Path, target: Path, *, replace: bool = True) -> None:
+    """Sync a complete file to disk and rename it; without `replace`, an existing target is a FileExistsError."""
+    sync(fresh)
+    if replace:
+        os.replace(fresh, target)
+    else:
+        rename_new(fresh, target)
+    sync(target.parent)
+
+
+@contextmanager
+def new_folder(
+    path: str | os.PathLike[str], *, replaces: Manifest | None = None, overwrite: bool = False
+) -> Iterator[Path]:
     """Temporary folder to write into; at the end it is renamed to `path`, or removed after an error.
 
-    replaces: kind of existing folder that may be replaced; None for none. The old folder is swapped with the complete
-    new one, atomically if the system supports it; otherwise it is restored if the process is killed in between.
+    replaces: kind of existing folder that `overwrite` replaces; None where the caller never overwrites. The old folder
+    is swapped with the complete new one, atomically if the system supports it; otherwise it is restored if the process
+    is killed in between.
     """
     target = real_path(os.path.expanduser(path))
     remove_leftovers(target.parent)  # even if the checks below fail
     if os.path.lexists(target):
         if replaces is None:
-            raise OutputError(f"{target}: exists already; choose another name, or allow overwriting")
+            raise OutputError(f"{target}: exists already; choose another name, or remove it first")
+        if not overwrite:
+            raise OutputError(f"{target}: exists already; use --overwrite to replace it, or choose another name")
         replaces.require(target)
     with _as_output_error(target, ""):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -52,13 +80,20 @@ def new_folder(path: str | os.PathLike[str], *, replaces: Manifest | None = None
             fresh = temporary / "new"
             fresh.mkdir()
             yield fresh
-            for file in fresh.iterdir():
-                sync(file)
-            if replaces is not None and target.is_dir():
+            _sync_tree(fresh)
+            if replaces is not None and overwrite and target.is_dir():
                 _replace(fresh, target, temporary, replaces)
             else:
                 rename_new(fresh, target)
             sync(target.parent)
+
+
+def _sync_tree(folder: Path) -> None:
+    """Sync all files and folders in a folder, and the folder itself: a rename must not reach the disk before them."""
+    for inner, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            sync(Path(inner, name))
+        sync(Path(inner))
 
 
 def _replace(fresh: Path, target: Path, temporary: Path, manifest: Manifest) -> None:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from elmokit.config import ModelConfig, State
 from elmokit.embed.engine import WINDOW_BATCHES, WINDOW_BYTES, Engine, Layers, check_layers
 from elmokit.embed.portable import Dtype, PortableElmo, portable_model, to_portable
-from elmokit.embed.predict import GAP, Direction, Prediction, predict_next
+from elmokit.embed.predict import GAP, Direction, WordPrediction, predict_next
 from elmokit.embed.sentence import EmbeddedSentence, Pool
-from elmokit.embed.sharing import Guard, use_one_thread_in_fork
+from elmokit.embed.sharing import EngineLock, use_one_thread_in_fork
 from elmokit.embed.stream import ProgressLine, SentenceStream, choose_progress
 from elmokit.embed.texts import cosines, pooled
 from elmokit.embed.word_reader import WordReader
@@ -64,7 +64,7 @@ class Elmo:
         if self.dtype == "int8" and self.device.type != "cpu":
             raise ConfigError(f"dtype: int8 is for CPUs, and the device is {self.device}; use float16")
         self.model = model
-        with Guard():  # packing computes too
+        with EngineLock():  # packing computes too
             bilm = model.bilm.eval().requires_grad_(False).to(self.device)
             if self.dtype == "int8":
                 _ = model.fingerprint  # taken from exact weights, and kept
@@ -286,7 +286,7 @@ class Elmo:
             torch.set_num_threads(threads)
 
     def _finish(self, batch: list[_Prepared], arrays: list[NDArray[np.floating]]) -> Iterator[EmbeddedSentence]:
-        arrays.reverse()  # so that each can be handed over and forgotten
+        arrays.reverse()  # so that each can be returned and freed
         for sentence in batch:
             array = arrays.pop()
             if self.dtype == "float16":
@@ -302,7 +302,7 @@ class Elmo:
         gap: str = GAP,
         tokenizer: str | Tokenizer | None = None,
         exclude: Sequence[str] | None = None,
-    ) -> list[Prediction]:
+    ) -> list[WordPrediction]:
         """The likeliest words after a text; before it ("backward"); or at its `gap`, from both sides ("gap").
 
         direction: by default "gap" where the text has one, as in "the ___ of the river", else "forward".

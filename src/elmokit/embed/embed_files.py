@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit.disk.outputs import check_output, real_path
 from elmokit.embed.chunk import ChunkState
 from elmokit.embed.line_checks import BlankLines, checked
 from elmokit.embed.parquet import Rows
@@ -20,7 +21,7 @@ from elmokit.embed.record import Record, RecordLayout
 from elmokit.embed.sentence import EmbeddedSentence, Pool
 from elmokit.embed.source import Line, TextSource, chunks
 from elmokit.embed.spool import Spool
-from elmokit.embed.writers import Format, format_of, has_format, open_writer
+from elmokit.embed.writers import SUFFIXES, Format, format_of, has_format, open_writer
 from elmokit.errors import ConfigError, InputError, OutputError
 from elmokit.nn.state_policy import POLICIES
 from elmokit.text.lines import EncodingErrors
@@ -88,8 +89,10 @@ def embed_files(
     resume: continue where a run with the same settings was cut off. The content is then that of a run without
         interruption, bit for bit on the same machine, because the engine is given the same chunks of lines.
     """
-    target = Path(os.path.realpath(output))  # of a symbolic link, the file behind it is replaced
-    chosen = format_of(target, format)
+    check_output(output, overwrite=True)  # an existing one is looked at later: an earlier run may just have written it
+    target = real_path(output)  # of a symbolic link, the file behind it is replaced
+    # the suffix may be that of the link or of the file behind it
+    chosen = format_of(target if target.suffix.lower() in SUFFIXES else Path(output), format)
     # what would have no effect is an error, not a surprise
     if rows is not None and chosen != "parquet":
         raise ConfigError(f"--rows: expected a Parquet file to write, found {chosen}")

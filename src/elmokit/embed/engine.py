@@ -15,7 +15,7 @@ from torch import Tensor
 from elmokit.config import State
 from elmokit.embed.layer_choice import Layers as Layers
 from elmokit.embed.layer_choice import check_layers as check_layers
-from elmokit.embed.sharing import Guard
+from elmokit.embed.sharing import EngineLock
 from elmokit.embed.word_cache import WordCache
 from elmokit.embed.word_reader import WordReader
 from elmokit.errors import ConfigError
@@ -68,7 +68,7 @@ class Engine:
     def __init__(self, bilm: BiLM, reader: WordReader, *, state: State, cache_words: int | None = None) -> None:
         self.bilm, self.reader = bilm, reader
         self.policy = POLICIES[state](bilm, self._read_warm_up)
-        self.guard = Guard()
+        self.guard = EngineLock()
         self.device = bilm.device
         if cache_words is None:
             cache_words = max(1, min(CACHE_WORDS, CACHE_BYTES // (4 * bilm.config.lstm.projection_dim)))

@@ -17,7 +17,7 @@ def check_layers(layers: Layers, n_layers: int) -> Layers:
     """The choice, if the model has it; weights of any kind as a list of numbers."""
     if isinstance(layers, Integral):
         if not 0 <= layers < n_layers:
-            raise ConfigError(f"layers: this model has 0 to {n_layers - 1}, found {layers}")
+            raise ConfigError(f"--layers: this model has 0 to {n_layers - 1}, found {layers}")
         return int(layers)
     if isinstance(layers, str) and layers in ("all", "top", "average"):
         return layers
@@ -26,9 +26,9 @@ def check_layers(layers: Layers, n_layers: int) -> Layers:
     except (TypeError, ValueError):
         weights = []
     if not weights:
-        raise ConfigError(f"layers: expected all, top, average, a number or weights, found {layers!r}")
+        raise ConfigError(f"--layers: expected all, top, average, a number or weights, found {layers!r}")
     if len(weights) != n_layers:
-        raise ConfigError(f"layers: expected {n_layers} weights, one a layer, found {len(weights)}")
+        raise ConfigError(f"--layers: expected {n_layers} weights, one per layer, found {len(weights)}")
     if not np.isfinite(weights).all():
-        raise ConfigError(f"layers: expected finite weights, found {weights}")
+        raise ConfigError(f"--layers: expected finite weights, found {weights}")
     return weights

@@ -1,7 +1,7 @@
 """An `Elmo` as data, for pickle, `copy.deepcopy`, multiprocessing, joblib and data loaders.
 
-A model that was loaded from files travels as their path, and is checked by its fingerprint where it arrives; one that
-was made in memory travels with its weights.
+A model that was loaded from files is pickled as their path, and its fingerprint is checked on loading; one that was
+created in memory is pickled with its weights.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Dtype = Literal["float32", "float16", "int8"]
 
 @dataclass(frozen=True)
 class PortableModel:
-    """A model that is in no file."""
+    """Weights and metadata of a model that has no files."""
 
     config: ModelConfig
     tensors: dict[str, Tensor]
@@ -39,7 +39,7 @@ class PortableModel:
 
 @dataclass(frozen=True)
 class PortableElmo:
-    """All that makes an `Elmo`."""
+    """Everything needed to rebuild an `Elmo`."""
 
     state: State
     dtype: Dtype
@@ -47,18 +47,23 @@ class PortableElmo:
     fingerprint: str | None  # of the model in the files
     origin: Origin | None  # the files
     model: PortableModel | None  # where there are none
-    carried: list[NDArray[np.floating]] | None  # with state="carry": where the next sentence starts
+    carried: list[NDArray[np.floating]] | None  # with state="carry": initial state of the next sentence
 
 
 def to_portable(
     model: Model, *, state: State, dtype: Dtype, device: str, carried: list[NDArray[np.floating]] | None
 ) -> PortableElmo:
-    """The parts of an `Elmo`; of a model from files, only where these are."""
+    """Parts of an `Elmo`; a model from files is represented by their path."""
     from_files = model.origin is not None
     return PortableElmo(
-        state, dtype, device, model.fingerprint if from_files else None, model.origin,
-        None if from_files else _portable_model(model, dtype), carried,
-    )  # fmt: skip
+        state,
+        dtype,
+        device,
+        model.fingerprint if from_files else None,
+        model.origin,
+        None if from_files else _portable_model(model, dtype),
+        carried,
+    )
 
 
 def portable_model(parts: PortableElmo) -> Model:
@@ -92,15 +97,28 @@ def _portable_model(model: Model, dtype: Dtype) -> PortableModel:
     tensors = {name: tensor.detach().cpu().float() for name, tensor in model.bilm.state_dict().items()}
     softmax = None if head is None else {name: tensor.detach().cpu() for name, tensor in head.state_dict().items()}
     return PortableModel(
-        model.config, tensors, softmax, model.format, model.vocabulary, model.alphabet, model.license, model.card,
+        model.config,
+        tensors,
+        softmax,
+        model.format,
+        model.vocabulary,
+        model.alphabet,
+        model.license,
+        model.card,
         model.mixes,
-    )  # fmt: skip
+    )
 
 
 def _model(parts: PortableModel) -> Model:
     softmax = parts.softmax
     return Model(
-        config=parts.config, bilm=assemble(parts.config, parts.tensors, "pickled model"), format=parts.format,
-        vocabulary=parts.vocabulary, alphabet=parts.alphabet, license=parts.license, card=parts.card, mixes=parts.mixes,
+        config=parts.config,
+        bilm=assemble(parts.config, parts.tensors, "pickled model"),
+        format=parts.format,
+        vocabulary=parts.vocabulary,
+        alphabet=parts.alphabet,
+        license=parts.license,
+        card=parts.card,
+        mixes=parts.mixes,
         read_softmax=None if softmax is None else lambda: assemble_head(softmax),
-    )  # fmt: skip
+    )

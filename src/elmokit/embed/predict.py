@@ -25,7 +25,7 @@ GAP = "___"
 
 
 @dataclass(frozen=True)
-class Prediction:
+class WordPrediction:
     """A word, or the mark of a sentence's begin or end, and how likely it is."""
 
     word: str
@@ -44,7 +44,7 @@ def predict_next(
     tokenizer: str | Tokenizer = "words",
     exclude: Collection[str] | None = None,
     head: Head | None = None,
-) -> list[Prediction]:
+) -> list[WordPrediction]:
     """The `top` likeliest words, the likeliest first.
 
     text: tokens, or text for `tokenizer`: the start of a sentence, or its end for the direction "backward".
@@ -60,9 +60,9 @@ def predict_next(
     if direction is None:
         direction = "gap" if gap and gap in text else "forward"
     if direction not in get_args(Direction):
-        raise ConfigError(f"direction: expected {', '.join(get_args(Direction))}, found {direction!r}")
+        raise ConfigError(f"--direction: expected {', '.join(get_args(Direction))}, found {direction!r}")
     if top < 1:
-        raise ConfigError(f"top: expected 1 word or more, found {top}")
+        raise ConfigError(f"--top: expected 1 word or more, found {top}")
     if head is None:
         head = model.softmax().to(model.bilm.device)
     if model.vocabulary is None:
@@ -85,7 +85,7 @@ def predict_next(
         log_p = torch.log_softmax(log_p, dim=0)
     best = torch.topk(log_p, min(top, len(log_p) - len(hidden)))
     return [
-        Prediction(model.vocabulary[k], p)
+        WordPrediction(model.vocabulary[k], p)
         for k, p in zip(best.indices.tolist(), best.values.exp().tolist(), strict=True)
     ]
 

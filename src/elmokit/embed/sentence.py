@@ -87,7 +87,7 @@ class EmbeddedSentence:
         Without punctuation, tokens that hold no letter and no digit do not count, unless there are no others.
         """
         if pool not in ("mean", "max"):
-            raise ConfigError(f"pool: expected mean or max, found {pool!r}")
+            raise ConfigError(f"--pool: expected mean or max, found {pool!r}")
         vectors = self.vectors
         if not punctuation:
             words = [k for k, token in enumerate(self.tokens) if any(map(str.isalnum, token))]

@@ -7,22 +7,20 @@ that is computed twice is the same file, and a missing one can be computed at an
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmokit.disk.json_file import read_json, write_json
-from elmokit.disk.sync import sync
+from elmokit.disk.whole import new_shared_file
 from elmokit.embed.layer_choice import Layers
 from elmokit.embed.parquet import ParquetWriter, Rows
 from elmokit.embed.record import Record, RecordLayout
 from elmokit.embed.sentence import Pool
 from elmokit.embed.source import TextSource, chunks
-from elmokit.errors import ConfigError, FormatError, InputError, OutputError, first_line
+from elmokit.errors import ConfigError, FormatError, InputError, OutputError
 from elmokit.text.lines import EncodingErrors
 
 if TYPE_CHECKING:
@@ -121,7 +119,8 @@ def write_shard(elmo: Elmo, folder: Path, shard: Shard, embedding: Embedding, *,
         batch_tokens=embedding.batch_tokens,
         progress=False,
     )
-    with _new_shard(folder / shard.name) as fresh:
+    # a file of the same name is the same shard; the hidden temporary file is skipped by readers of Parquet folders
+    with new_shared_file(folder / shard.name, advice="; continue with --resume") as fresh:
         writer = ParquetWriter(fresh, layout, rows=embedding.rows, first=shard.first)
         try:
             for text, line, sentence in zip(shard.texts, shard.lines, stream, strict=True):
@@ -135,25 +134,6 @@ def write_shard(elmo: Elmo, folder: Path, shard: Shard, embedding: Embedding, *,
         finally:
             writer.close()
     return tokens
-
-
-@contextmanager
-def _new_shard(path: Path) -> Iterator[Path]:
-    """Temporary file beside a shard, renamed to it at the end; a file of the same name is the same shard.
-
-    Not `disk.whole.new_file`, which removes temporary folders that it can lock: in a folder that several machines
-    share, NFS locks of folders hold on one machine only, so one machine would remove what another one is writing.
-    """
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")  # hidden, so readers of Parquet folders skip it
-    try:
-        yield fresh
-        sync(fresh)
-        os.replace(fresh, path)
-        sync(path.parent)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {first_line(error)}; continue with --resume") from None
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 class ShardFolder:

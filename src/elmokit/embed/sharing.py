@@ -24,31 +24,31 @@ if hasattr(os, "register_at_fork"):
 
 
 def forked_from_threads() -> bool:
-    """Whether this process was forked from one that had computed with several threads: it may compute with one."""
+    """Whether this process was forked after its parent had computed with several threads; it must then use one."""
     return _lost_threads
 
 
 def use_one_thread_in_fork() -> None:
     """Let a fork of a process that had computed with several threads compute with one; else change nothing.
 
-    For a model that is loaded or unpickled there: even reading weights would wait for ever, and an error while a
-    `multiprocessing.Pool` unpickles its task ends the worker but not the wait.
+    For a model that is loaded or unpickled there: even reading weights would hang, and an error while a
+    `multiprocessing.Pool` unpickles its task ends the worker, but the pool waits for it.
     """
     if _lost_threads:
         torch.set_num_threads(1)
 
 
-class Guard:
-    """Lets one thread at a time in, several times if it likes; and nobody where computing would hang.
+class EngineLock:
+    """Reentrant lock around computation, which raises a ForkError in a process where computing would hang.
 
-    OpenMP's threads do not survive a fork: the first product of matrices that wants them would wait for ever.
+    OpenMP's threads do not survive a fork: the first matrix product that needs them would never return.
     """
 
     def __init__(self) -> None:
         self._lock, self._process = threading.RLock(), os.getpid()
 
     def __enter__(self) -> None:
-        if self._process != os.getpid():  # a lock that another thread held at the fork would stay shut
+        if self._process != os.getpid():  # a lock that another thread held at the fork is never released
             self._lock, self._process = threading.RLock(), os.getpid()
         self._lock.acquire()
         try:

@@ -13,7 +13,7 @@ from elmokit.text.sentences import split_sentences
 
 
 class Line(NamedTuple):
-    """A sentence and where it stands."""
+    """A sentence and its position in a file."""
 
     text: str
     file: str
@@ -21,18 +21,17 @@ class Line(NamedTuple):
 
     @property
     def place(self) -> str:
-        """For messages."""
+        """File and line number, for messages."""
         return f"{self.file}: line {self.number}"
 
 
 class TextSource:
-    """Iterates over the sentences of plain or compressed files, or of standard input ("-"): one a line, or with `split`
-    as many as a line has.
+    """Sentences of plain or compressed files, or of standard input ("-"): one per line, or with `split` all of a line.
 
-    All files are looked at before the first is read: one that is missing should not be found out about hours later.
+    All files are opened once before the first is read, so that a missing file is reported at the start of a long run.
     """
 
-    bytes_total: int | None  # of all files as they lie on disk; None when one has no size
+    bytes_total: int | None  # size of all files on disk; None if one has no size
 
     def __init__(
         self,
@@ -52,7 +51,7 @@ class TextSource:
 
     @property
     def bytes_read(self) -> int:
-        """Bytes taken so far, on the scale of `bytes_total`."""
+        """Bytes read so far, of `bytes_total`."""
         return self._bytes_before + (self._reader.bytes_read if self._reader else 0)
 
     @property
@@ -78,7 +77,7 @@ class TextSource:
 
 
 def chunks(lines: Iterable[Line], characters: int, multiple: int = 1) -> Iterator[list[Line]]:
-    """Cut after at least so many characters, line ends included, where the lines are a multiple of `multiple`."""
+    """Chunks of at least `characters` characters, line ends included, and of a multiple of `multiple` lines."""
     chunk: list[Line] = []
     size = 0
     for line in lines:

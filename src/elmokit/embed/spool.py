@@ -20,9 +20,9 @@ from elmokit.disk.json_file import from_json, read_json, write_json
 from elmokit.disk.lock import LOCK, lock
 from elmokit.disk.manifest import Manifest
 from elmokit.disk.outputs import check_output
-from elmokit.disk.rename import rename_new
 from elmokit.disk.scratch import remove_leftovers
 from elmokit.disk.sync import sync
+from elmokit.disk.whole import put_in_place
 from elmokit.embed.chunk import Chunk, ChunkState, read_chunk, write_chunk
 from elmokit.embed.record import Record
 from elmokit.errors import FormatError, OutputError
@@ -98,9 +98,7 @@ class Spool:
             try:
                 with open(fresh, "wb") as file:
                     write_chunk(file, records, state)
-                sync(fresh)
-                os.replace(fresh, path)
-                sync(self.folder)
+                put_in_place(fresh, path)
             finally:
                 fresh.unlink(missing_ok=True)  # half a chunk is worth nothing; its room may be
 
@@ -154,12 +152,11 @@ class Spool:
 
     def _hand_over(self) -> None:
         """The last steps, each of which may be repeated: name the output, then clear away, `done` last."""
-        with contextlib.suppress(FileNotFoundError):
-            if self.overwrite:
-                os.replace(self.folder / "result", self.target)
-            else:
-                rename_new(self.folder / "result", self.target)
-        sync(self.target.parent)
+        result = self.folder / "result"
+        if result.exists():
+            put_in_place(result, self.target, replace=self.overwrite)
+        else:  # renamed by a run that was killed
+            sync(self.target.parent)
         self._clear()
         (self.folder / "done").unlink()
         self._remove_folder()

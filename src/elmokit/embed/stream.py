@@ -1,4 +1,4 @@
-"""The results of `Elmo.embed`: sentences one after the other, with a progress line for those who wait."""
+"""Results of `Elmo.embed`: a stream of sentences, and its progress line."""
 
 from __future__ import annotations
 
@@ -104,6 +104,6 @@ def progress_line(pace: Pace, number: int, total: int | None) -> str:
 
 
 def _has_screen() -> bool:
-    """Whether somebody is likely to look: a terminal, or the kernel of a notebook."""
+    """Whether standard error is a terminal or the output of a notebook."""
     notebook = "ipykernel" in sys.modules and type(sys.stderr).__module__.startswith("ipykernel")
     return notebook or (sys.stderr is not None and sys.stderr.isatty())

@@ -8,11 +8,11 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-LONGEST = 256  # characters of a word that is kept: text takes room too, and words this long hardly come twice
+LONGEST = 256  # maximum characters of a cached word: longer ones take much memory and rarely occur twice
 
 
 class WordCache:
-    """At most `capacity` words with their vectors; the least recently used go first, and very long ones at once."""
+    """LRU cache of at most `capacity` word vectors; very long words are never kept."""
 
     def __init__(self, *, encode: Callable[[list[str]], Tensor], capacity: int) -> None:
         """encode: words to (n, D)."""
@@ -28,7 +28,7 @@ class WordCache:
         """(n, D) for n different words."""
         try:
             return self._vectors(words)
-        except BaseException:  # Ctrl-C or full memory: slots may be lost, and would be handed out twice
+        except BaseException:  # Ctrl-C or full memory: slots may be lost, and would be assigned twice
             self._slots.clear()
             raise
 
@@ -36,7 +36,7 @@ class WordCache:
         slots = self._slots
         found = [slots.pop(word, -1) for word in words]
         missing = [word for word, slot in zip(words, found, strict=True) if slot < 0]
-        # used now, so last to go; where there are more than fit, the first ones are not kept
+        # most recently used, so evicted last
         slots.update((word, slot) for word, slot in zip(words, found, strict=True) if slot >= 0)
         if not missing:
             return self._rows(found)
@@ -60,7 +60,7 @@ class WordCache:
         n_free = self.capacity - len(self._slots)
         oldest = list(islice(self._slots, max(0, len(words) - n_free)))
         free = [self._slots.pop(word) for word in oldest]
-        used = len(self._slots) + len(free)  # slots are handed out in order until the table is full
+        used = len(self._slots) + len(free)  # slots are assigned in order until the table is full
         free.extend(range(used, used + len(words) - len(free)))
         self._grow(max(free) + 1, vectors)
         assert self._table is not None

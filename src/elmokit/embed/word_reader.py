@@ -12,7 +12,7 @@ from elmokit.weights.model import Model
 
 
 class WordReader:
-    """The character ids, the word ids, or both, as the model wants; and the marks around a sentence."""
+    """Character ids, word ids or both, as the model requires, and the marks around a sentence."""
 
     def __init__(self, model: Model) -> None:
         config = model.config

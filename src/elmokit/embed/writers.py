@@ -29,13 +29,13 @@ from elmokit.weights.hdf5_disk import Hdf5Disk, uninterrupted
 Format = Literal["hdf5", "parquet", "npz"]
 
 SUFFIXES: dict[str, Format] = {".h5": "hdf5", ".hdf5": "hdf5", ".parquet": "parquet", ".npz": "npz"}
-_MAX32 = 0xFFFFFFFF  # where a zip has the true number elsewhere, with 64 bits
-_FIRST_OF_1980 = 33  # the date in a zip
+_MAX32 = 0xFFFFFFFF  # zip64 marker: the 64-bit value is in the extra field
+_FIRST_OF_1980 = 33  # 1980-01-01 as a zip date
 _MAGIC: dict[Format, tuple[bytes, ...]] = {"hdf5": (b"\x89HDF",), "parquet": (b"PAR1",), "npz": (b"PK\3\4", b"PK\5\6")}
 
 
 class Writer(Protocol):
-    """Interface of all output formats: records are written one after the other."""
+    """Interface of all output formats: records are written in order."""
 
     def write(self, record: Record) -> None:
         """Add the next sentence."""
@@ -45,7 +45,7 @@ class Writer(Protocol):
 
 
 class Hdf5Writer:
-    """Datasets "0", "1", ... and, unless it is to forget them, `sentence_to_index`: JSON {sentence: "index"}.
+    """Datasets "0", "1", ... and, unless sentences are omitted, `sentence_to_index`: JSON {sentence: "index"}.
 
     That JSON is one string by its nature, so the sentences (not their vectors) are held in memory until the end. Of
     equal sentences the last one counts. Every dataset has attributes, as JSON: `tokens`, `offsets` of the tokens in the
@@ -79,7 +79,7 @@ class Hdf5Writer:
         self._disk.check()
 
     def _add_attribute(self, dataset: Any, name: str, value: str) -> None:
-        """Add a string of any length, where an array could have 64 KB; not by `attrs`, which is slower."""
+        """Add a string attribute of any length (an array is limited to 64 KB); faster than `attrs`."""
         attribute = self._new_attribute(dataset.id, name.encode(), self._string_type, self._scalar)
         attribute.write(np.array(value, dtype=self._string))
 
@@ -108,7 +108,7 @@ class NpzWriter:
         self._members = self._count = 0
 
     def write(self, record: Record) -> None:
-        """Add array "i", and what is known of its sentence."""
+        """Add array "i" and the metadata of its sentence."""
         content = io.BytesIO()
         np.lib.format.write_array(content, record.vectors, allow_pickle=False)
         self._add(f"{self._count}.npy", content.getvalue())
@@ -136,7 +136,7 @@ class NpzWriter:
             start, size = self._file.tell(), self._directory.tell()
             self._directory.seek(0)
             shutil.copyfileobj(self._directory, self._file)
-            if not self._members:  # a zip of nothing is known by its first bytes
+            if not self._members:  # an empty zip starts with its end record
                 self._file.write(b"PK\5\6" + bytes(18))
                 return
             end = struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, self._members, self._members, size, start)
@@ -145,7 +145,7 @@ class NpzWriter:
 
 
 class PooledNpzWriter:
-    """One matrix "vectors" (n, 2D), and "texts.json", the n texts that its rows are of.
+    """One matrix "vectors" (n, 2D), and "texts.json", the n texts of its rows.
 
     Where lines were cut into sentences, "lines.json" has the number of each text's line.
     """
@@ -179,7 +179,7 @@ class PooledNpzWriter:
 
 
 class _JsonList:
-    """A JSON list that waits in a file beside the output until the matrix is complete."""
+    """JSON list buffered in a temporary file until the matrix is complete."""
 
     def __init__(self, folder: Path) -> None:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  (closed with the output)
@@ -191,28 +191,28 @@ class _JsonList:
         self.count += 1
 
     def move_to(self, archive: zipfile.ZipFile, name: str) -> None:
-        """Write the list as a member of the zip, and forget it."""
+        """Write the list as a member of the zip, and delete it."""
         with self._file, _member(archive, name) as member:
             self._file.write(b"]" if self.count else b"[]")
             self._file.seek(0)
             shutil.copyfileobj(self._file, member)
 
     def close(self) -> None:
-        """Forget the list."""
+        """Delete the list."""
         self._file.close()
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
-    """A new file in a zip; a fixed date, so that equal vectors give equal files; of unknown size, hence zip64."""
+    """New member of a zip, with a fixed date so that equal vectors give equal files; zip64, as its size is unknown."""
     return archive.open(zipfile.ZipInfo(name), "w", force_zip64=True)
 
 
 def _json(value: object) -> str:
-    return json.dumps(value)  # ASCII: even lone surrogates, which UTF-8 lacks, come back as they were
+    return json.dumps(value)  # ASCII, so that lone surrogates survive the round trip
 
 
 def format_of(path: Path, format: str | None = None) -> Format:
-    """The format that was asked for, or that the suffix names; its library is there."""
+    """Given format, or the one of the suffix, after a check that its library is installed."""
     if format is not None and format not in get_args(Format):
         raise ConfigError(f"--format: expected {', '.join(get_args(Format))}, found {format!r}")
     chosen = format or SUFFIXES.get(path.suffix.lower())
@@ -224,7 +224,7 @@ def format_of(path: Path, format: str | None = None) -> Format:
 
 
 def has_format(path: Path, format: Format) -> bool:
-    """Whether a file begins as one of this format does."""
+    """Whether a file starts with the signature of this format."""
     with path.open("rb") as file:
         return file.read(4) in _MAGIC[format]
 
@@ -240,7 +240,7 @@ def open_writer(
     sentence_keys: bool = False,
     count: int | None = None,
 ) -> Iterator[Writer]:
-    """A writer that is closed at the end; after a fault the file is closed as well as it can be, and worth nothing.
+    """Context manager of a writer; after an error the file is closed as far as possible, and is invalid.
 
     count: how many records will come, which a pooled npz must know; without it, it has one array for each.
     """
@@ -256,7 +256,7 @@ def open_writer(
     try:
         yield writer
     except BaseException:
-        with suppress(Exception):  # the first fault is the one to tell
+        with suppress(Exception):  # the first error is the one to report
             writer.close()
         raise
     writer.close()

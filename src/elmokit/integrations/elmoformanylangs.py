@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit.disk.whole import new_file
 from elmokit.embed.elmo import Elmo
 from elmokit.errors import ConfigError, InputError
 
@@ -132,25 +133,19 @@ def _write(
     for sentence in sentences:
         seen.setdefault("\t".join(sentence).replace(".", "$period$").replace("/", "$backslash$"), sentence)
     names = {(layer, name): Path(f"{prefix}.ly{layer}.{name}") for name in formats for layer in layers}
-    temporary = {key: path.with_name(f".{path.name}.{os.getpid()}") for key, path in names.items()}
-    try:
-        with ExitStack() as stack:
-            files: dict[tuple[int, str], Any] = {}
-            for key, path in temporary.items():
-                opened = h5py.File(path, "w") if key[1] == "hdf5" else open(path, "w", encoding="utf-8")  # noqa: SIM115
-                files[key] = stack.enter_context(opened)
-            vectors = embedder.sents2elmo(seen.values(), output_layer=-2)
-            for (sentence_key, words), array in zip(seen.items(), vectors, strict=True):
-                for (layer, name), file in files.items():
-                    rows = _choose(array, layer)
-                    if name == "hdf5":
-                        file.create_dataset(sentence_key, data=rows, dtype="float32")
-                    else:
-                        for word, row in zip(words, rows, strict=True):
-                            print(word, *(f"{number:.8f}" for number in row), sep="\t", file=file)
-                        print(file=file)
-        for key, path in temporary.items():
-            path.replace(names[key])
-    finally:
-        for path in temporary.values():
-            path.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        files: dict[tuple[int, str], Any] = {}
+        for key, path in names.items():
+            fresh = stack.enter_context(new_file(path))  # replaces an older file, as the original did
+            opened = h5py.File(fresh, "w") if key[1] == "hdf5" else open(fresh, "w", encoding="utf-8")  # noqa: SIM115
+            files[key] = stack.enter_context(opened)
+        vectors = embedder.sents2elmo(seen.values(), output_layer=-2)
+        for (sentence_key, words), array in zip(seen.items(), vectors, strict=True):
+            for (layer, name), file in files.items():
+                rows = _choose(array, layer)
+                if name == "hdf5":
+                    file.create_dataset(sentence_key, data=rows, dtype="float32")
+                else:
+                    for word, row in zip(words, rows, strict=True):
+                        print(word, *(f"{number:.8f}" for number in row), sep="\t", file=file)
+                    print(file=file)

@@ -13,7 +13,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from elmokit.config import State
 from elmokit.embed.elmo import Dtype, Elmo
@@ -21,6 +23,7 @@ from elmokit.embed.embed_files import CHUNK_CHARACTERS, Progress
 from elmokit.embed.layer_choice import Layers, check_layers
 from elmokit.embed.parquet import load_pyarrow
 from elmokit.embed.portable import PortableModel, pack_model, unpack_model
+from elmokit.embed.record import RecordLayout
 from elmokit.embed.sentence import Pool
 from elmokit.embed.shards import (
     Embedding,
@@ -88,21 +91,45 @@ class BatchEmbedder(_Loaded):
         self._column, self._embedding, self._vectors = column, embedding, vector_column
 
     def __call__(self, table: Any) -> Any:
-        """Arrow table to the same table with one or two more columns."""
-        pa, _ = load_pyarrow()
-        if self._column not in table.column_names:
-            raise InputError(f"column: expected one of {', '.join(table.column_names)}, found {self._column!r}")
-        chosen = self._embedding
-        texts = ["" if text is None else text for text in table.column(self._column).to_pylist()]
-        layers = "average" if chosen.layers == "all" else chosen.layers
-        found = list(self.elmo.embed(texts, layers=layers, tokenizer=chosen.tokenizer, progress=False))
-        kind = pa.list_(pa.from_numpy_dtype("float16" if self.elmo.dtype == "float16" else "float32"))
-        if chosen.pool is not None:
-            rows = [sentence.vector(chosen.pool, punctuation=chosen.punctuation) for sentence in found]
-            return table.append_column(self._vectors, pa.array(rows, kind))
-        table = table.append_column("tokens", pa.array([sentence.tokens for sentence in found], pa.list_(pa.string())))
-        vectors = [list(sentence.vectors) for sentence in found]
-        return table.append_column(self._vectors, pa.array(vectors, pa.list_(kind)))
+        """Arrow table to the same table with more columns."""
+        return add_vectors(self.elmo, table, self._column, self._embedding, self._vectors)
+
+
+def add_vectors(elmo: Elmo, table: Any, column: str, embedding: Embedding, vector_column: str = "vector") -> Any:
+    """Arrow table with the vectors of a text column in more columns, of the types that `elmo embed` writes.
+
+    With pooling, `vector_column` is one fixed-size list (2D,) per row. Without, there is a column `tokens`, and
+    `vector_column` is a list of fixed-size lists (n, 2D); of all layers, `layer_0`, `layer_1`, ... are such columns.
+    """
+    pa, _ = load_pyarrow()
+    if column not in table.column_names:
+        raise InputError(f"column: expected one of {', '.join(table.column_names)}, found {column!r}")
+    texts = ["" if text is None else text for text in table.column(column).to_pylist()]
+    found = list(elmo.embed(texts, layers=embedding.layers, tokenizer=embedding.tokenizer, progress=False))
+    layout = embedding.layout(elmo)
+    columns: dict[str, Any] = {}
+    if embedding.pool is not None:
+        rows = [sentence.vector(embedding.pool, punctuation=embedding.punctuation) for sentence in found]
+        columns[vector_column] = _fixed_size_lists(pa, rows, layout)
+    else:
+        columns["tokens"] = pa.array([sentence.tokens for sentence in found], pa.list_(pa.string()))
+        ends = pa.array(np.cumsum([0, *map(len, found)], dtype=np.int32))
+        for k in range(layout.n_layers or 1):
+            name = vector_column if layout.n_layers is None else f"layer_{k}"
+            rows = [sentence.vectors if layout.n_layers is None else sentence.layers[k] for sentence in found]
+            columns[name] = pa.ListArray.from_arrays(ends, _fixed_size_lists(pa, rows, layout))
+    for name, values in columns.items():
+        if name in table.column_names:
+            raise InputError(f"dataset: expected no column {name!r}, which is added, found one; rename it first")
+        table = table.append_column(name, values)
+    return table
+
+
+def _fixed_size_lists(pa: Any, arrays: list[NDArray[np.floating]], layout: RecordLayout) -> Any:
+    """Vectors (2D,), or (n, 2D) one after the other, as an Arrow column with one vector per row."""
+    flat = [array.reshape(-1).astype(layout.dtype, copy=False) for array in arrays]
+    numbers = np.concatenate(flat) if flat else np.empty(0, layout.dtype)
+    return pa.FixedSizeListArray.from_arrays(pa.array(numbers), layout.dim)
 
 
 def embed_dataset(
@@ -125,14 +152,21 @@ def embed_dataset(
     """Add vectors to a Ray dataset, lazily, on actors that keep the model loaded. All other columns are kept.
 
     column: raw text, or lists of tokens. With `pool`, `vector_column` is one vector (2D,) per row; with pool=None it is
-    one vector per token, beside a column `tokens`. Layers as for `Elmo.embed`, except "all", which is the average.
+    one vector per token, beside a column `tokens`. Arrow types are fixed_size_list, and list of it.
+    layers: as for `Elmo.embed`; of "all", the average is pooled, and with pool=None the columns are `layer_0`,
+    `layer_1`, ..., as `elmo embed` writes them.
     num_actors: by default one per CPU of the cluster, or one per GPU with device="cuda".
     Rows keep their order if `ray.data.DataContext.get_current().execution_options.preserve_order` is true.
     """
     ray = load_ray()
     loaded = load_model(model)
     settings = _actor_settings(loaded, state, dtype, device)
-    check_layers(layers, loaded.config.n_vectors)
+    layers = check_layers(layers, loaded.config.n_vectors)
+    if layers == "all" and pool is None and vector_column != "vector":
+        raise ConfigError(
+            f"vector_column: with layers='all' and pool=None the columns are layer_0, layer_1, ...; leave it out, or "
+            f"choose layers='average' for one column {vector_column!r}"
+        )
     chosen = Embedding(layers, tokenizer or loaded.config.tokenizer or "words", pool, punctuation)
     reference = ray.put(pack_model(loaded))
     return dataset.map_batches(
@@ -240,7 +274,7 @@ def _resources(ray: Any, settings: ActorSettings, num_actors: int | None, cpus: 
 
 def _detected(path: str, reading: Reading, own: str) -> str:
     """Tokenizer of the text: spaces where the first lines are tokenized already, else the model's own."""
-    if reading.split:
+    if reading.split or own != "words":  # as `elmo embed`
         return own
     shard = next(read_shards(0, path, 0, reading), None)
     return "spaces" if shard is not None and looks_tokenized(shard.texts) else own

@@ -10,12 +10,12 @@ from elmokit.errors import ConfigError
 def find_device(name: str | None = None) -> torch.device:
     """The device of that name, such as cpu, cuda, cuda:1 or mps; by default a GPU if available."""
     if name is not None and not isinstance(name, str | torch.device):
-        raise ConfigError(f"device: expected a name such as 'cpu' or 'cuda:0', found {name!r}")
+        raise ConfigError(f"--device: expected a name such as 'cpu' or 'cuda:0', found {name!r}")
     try:
         device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
         torch.zeros(1, device=device).item()  # fails for missing devices, and for those without storage, such as "meta"
     except (RuntimeError, AssertionError, ImportError):
-        raise ConfigError(f"device: {_missing(name)}") from None
+        raise ConfigError(f"--device: {_missing(name)}") from None
     return device
 
 

@@ -33,9 +33,16 @@ class MixedBiLM(nn.Module):
     mark_words: Tensor | None
 
     def __init__(
-        self, bilm: BiLM, *, marks: TokenIds, n_mixes: int = 1, dropout: float = 0.5, layer_norm: bool = False,
-        top_only: bool = False, trainable: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        bilm: BiLM,
+        *,
+        marks: TokenIds,
+        n_mixes: int = 1,
+        dropout: float = 0.5,
+        layer_norm: bool = False,
+        top_only: bool = False,
+        trainable: bool = False,
+    ) -> None:
         """marks: ids of the start and end mark, characters (2, M) and words (2,), as far as the model reads them."""
         super().__init__()
         self.bilm = bilm.requires_grad_(trainable)

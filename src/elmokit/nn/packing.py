@@ -39,9 +39,7 @@ class Packing:
         time = torch.repeat_interleave(torch.arange(lengths[0]), alive)  # (N,)
         sentence = torch.arange(len(time)) - offset[time]  # (N,)
         reverse = offset[length[sentence] - 1 - time] + sentence  # (N,)
-        return cls(
-            tuple(lengths), tuple(offset.tolist()), sentence.to(device), time.to(device), reverse.to(device)
-        )  # fmt: skip
+        return cls(tuple(lengths), tuple(offset.tolist()), sentence.to(device), time.to(device), reverse.to(device))
 
     def steps(self) -> list[tuple[int, int]]:
         """First and last row + 1 of each time step."""

@@ -42,7 +42,7 @@ class PaddedLayers:
 
 def read_padded(
     bilm: BiLM, ids: TokenIds, mask: Tensor, marks: TokenIds, state: BiLMState | None = None
-) -> PaddedLayers:  # fmt: skip
+) -> PaddedLayers:
     """Run the biLM over padded ids: each distinct token is encoded once, and padding costs nothing.
 
     ids: (B, T, ...); mask: (B, T), true for the first n tokens of a sentence; marks: (2, ...), at the start and

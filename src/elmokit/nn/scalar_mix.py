@@ -19,9 +19,14 @@ class ScalarMix(nn.Module):
     """
 
     def __init__(
-        self, *, n_layers: int, weights: Sequence[float] | None = None, layer_norm: bool = False,
-        top_only: bool = False, epsilon: float = 1e-12,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        n_layers: int,
+        weights: Sequence[float] | None = None,
+        layer_norm: bool = False,
+        top_only: bool = False,
+        epsilon: float = 1e-12,
+    ) -> None:
         super().__init__()
         if weights is not None and len(weights) != n_layers:
             raise ConfigError(f"mix weights: expected {n_layers} numbers, one per layer, found {len(weights)}")

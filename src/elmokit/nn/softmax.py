@@ -99,10 +99,10 @@ class SoftmaxHead(SoftmaxLoss):
 
 
 class AdaptiveHead(SoftmaxLoss):
-    """Adaptive softmax (Grave et al. 2017): frequent words in a full softmax, others in tiers of shorter vectors."""
+    """Adaptive softmax (Grave et al. 2017): a full softmax of frequent words, clusters of rare ones."""
 
     def __init__(self, *, n_words: int, dim: int, cutoffs: Sequence[int] | None = None) -> None:
-        """cutoffs: ids, in the order of frequency, at which a new tier begins."""
+        """cutoffs: ids, in the order of frequency, at which a new cluster starts."""
         super().__init__()
         if cutoffs is None:
             cutoffs = [cutoff for cutoff in ADAPTIVE_CUTOFFS if cutoff < n_words] or [n_words // 2]
@@ -124,7 +124,7 @@ class AdaptiveHead(SoftmaxLoss):
         return self.tiers.in_features
 
     def forward(self, x: Tensor, targets: Tensor) -> Tensor:
-        """x: (n, D), targets: (n,) ids. Returns -log p, (n,): of the word or its tier, and of the word in its tier."""
+        """x: (n, D), targets: (n,) ids. Returns -log p, (n,): of the word or cluster, and within the cluster."""
         starts = self.tiers.cutoffs[:-1]
         tier = torch.bucketize(targets, targets.new_tensor(starts), right=True)  # (n,) 0: among the frequent words
         head = self.tiers.head

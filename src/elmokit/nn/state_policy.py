@@ -22,6 +22,7 @@ class StatePolicy(ABC):
     """Gives every sentence its initial state, and sees its final one."""
 
     independent: ClassVar[bool]  # whether a sentence's vectors depend on that sentence alone
+    fixed_start: ClassVar[bool] = False  # whether all sentences start from one same state that is not zero
     description: ClassVar[str]
     carried: BiLMState | None = None  # what goes from batch to batch, one row per sentence of a batch
 
@@ -51,6 +52,7 @@ class Warm(StatePolicy):
     """The state after a short fixed text: for published weights, whose state was never zero in training."""
 
     independent = True
+    fixed_start = True
     description = "one fixed state at the start of every sentence"
     _fixed: BiLMState | None = None
 

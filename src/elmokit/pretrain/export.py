@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from elmokit import __version__
+from elmokit.disk.json_file import read_bytes
 from elmokit.disk.scratch import scratch
-from elmokit.errors import OutputError
-from elmokit.pretrain.state import TrainingState
+from elmokit.disk.whole import put_in_place
+from elmokit.errors import FormatError, OutputError
+from elmokit.pretrain.training_state import TrainingState
 from elmokit.weights import native
+
+_TITLE = "# A biLM trained with elmokit"
 
 
 def export(state: TrainingState, folder: Path) -> None:
@@ -24,11 +28,19 @@ def export(state: TrainingState, folder: Path) -> None:
         with scratch(folder / "model") as temporary:
             native.save(model, temporary / "model")
             for path in sorted((temporary / "model").iterdir()):
-                path.replace(folder / path.name)
+                put_in_place(path, folder / path.name)
     except OutputError:
         raise
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written: {error.strerror}; the last checkpoint is kept") from None
+
+
+def is_card(path: Path) -> bool:
+    """Whether a README.md is a model card that `export` wrote, perhaps with additions."""
+    try:
+        return _TITLE.encode() in read_bytes(path)
+    except FormatError:
+        return False
 
 
 def card(state: TrainingState) -> str:
@@ -60,7 +72,7 @@ def card(state: TrainingState) -> str:
     values = {name: value for name, value in asdict(settings).items() if name not in places and value is not None}
     rows = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
     return (
-        f"# A biLM trained with elmokit {__version__}\n\n"
+        f"{_TITLE} {__version__}\n\n"
         "Load it with `Elmo.from_pretrained(folder)`. Every sentence starts from a zero state.\n\n"
         f"| | |\n|---|---|\n{rows}\n\n"
         "Perplexities use the full softmax over the vocabulary, with all other words as one unknown word, and include "

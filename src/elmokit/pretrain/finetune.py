@@ -28,8 +28,8 @@ from elmokit.pretrain.pretrain_run import (
     perplexity_values,
     run_to_replace,
 )
-from elmokit.pretrain.settings import TrainingSettings
-from elmokit.pretrain.state import TrainingState
+from elmokit.pretrain.training_settings import TrainingSettings
+from elmokit.pretrain.training_state import TrainingState
 from elmokit.text.vocabulary import Vocabulary, vocabulary_of
 from elmokit.weights import Model
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.disk.lock import locked
-from elmokit.errors import ConfigError, naming_arguments
+from elmokit.errors import ConfigError
 from elmokit.pretrain.distributed import process_group
 from elmokit.pretrain.loop import TrainingStep
 from elmokit.pretrain.presets import get_preset
 from elmokit.pretrain.pretrain_run import HeldoutEvaluation, new_state, open_run
-from elmokit.pretrain.settings import TrainingSettings
-from elmokit.pretrain.state import TrainingState
+from elmokit.pretrain.training_settings import TrainingSettings
+from elmokit.pretrain.training_state import TrainingState
 
 
 def pretrain(
@@ -32,8 +32,8 @@ def pretrain(
 ) -> Path:
     """Train a biLM on text files; the folder `output` is then a model that `Elmo.from_pretrained` loads.
 
-    >>> folder = pretrain("corpus.txt", "run", heldout="dev.txt", preset="tiny", steps=300)
-    >>> elmo = Elmo.from_pretrained(folder)
+    >>> folder = elmokit.pretrain("corpus.txt", "run", heldout="dev.txt", preset="tiny", steps=300)
+    >>> elmo = elmokit.load(folder)
 
     train: files, also compressed, or patterns; one sentence per line. heldout: text whose perplexity decides which
     weights are the best. preset: shape and settings. resume: continue from the last checkpoint in the folder, or start
@@ -45,22 +45,21 @@ def pretrain(
     names = {item.name for item in fields(TrainingSettings)} - {"train", "heldout", "preset", "options"}
     if unknown := sorted(settings.keys() - names):
         raise ConfigError(f"settings: expected {', '.join(sorted(names))}, found {', '.join(unknown)}")
-    with naming_arguments():
-        given = settings | {
-            "train": tuple(_absolute(path) for path in paths),
-            "heldout": None if heldout is None else _absolute(heldout),
-        }
+    given = settings | {
+        "train": tuple(_absolute(path) for path in paths),
+        "heldout": None if heldout is None else _absolute(heldout),
+    }
 
-        def begin() -> TrainingState:
-            chosen = get_preset(preset)
-            state = new_state(chosen.config, chosen.settings.changed(**given), lambda share: None)
-            state.notes["command"] = "elmokit.pretrain.pretrain"
-            return state
+    def begin() -> TrainingState:
+        chosen = get_preset(preset)
+        state = new_state(chosen.config, chosen.settings.changed(**given), lambda share: None)
+        state.notes["command"] = "elmokit.pretrain"
+        return state
 
-        with process_group(device) as processes, locked(folder):
-            run = open_run(folder, processes, begin, resume=resume, overwrite=overwrite, given=given)
-            for event in run.go():
-                watch(event)
+    with process_group(device) as processes, locked(folder):
+        run = open_run(folder, processes, begin, resume=resume, overwrite=overwrite, given=given)
+        for event in run.go():
+            watch(event)
     return folder
 
 

@@ -121,10 +121,19 @@ def _fixed(config: ModelConfig) -> tuple[object, ...]:
     lstm, chars = config.lstm, config.char_cnn
     assert chars is not None
     return (
-        lstm.n_layers, lstm.cell_clip, lstm.proj_clip, lstm.skip_connections, lstm.has_projection, chars.n_highway,
-        chars.activation, chars.n_characters, chars.max_characters, chars.alphabet, len(chars.filters),
+        lstm.n_layers,
+        lstm.cell_clip,
+        lstm.proj_clip,
+        lstm.skip_connections,
+        lstm.has_projection,
+        chars.n_highway,
+        chars.activation,
+        chars.n_characters,
+        chars.max_characters,
+        chars.alphabet,
+        len(chars.filters),
         config.has_token_projection,
-    )  # fmt: skip
+    )
 
 
 def _shape(widths: Mapping[str, int]) -> str:

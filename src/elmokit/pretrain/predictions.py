@@ -7,8 +7,8 @@ from pathlib import Path
 
 import torch
 
-from elmokit.pretrain.state import TrainingState
 from elmokit.pretrain.training_batch import make_batch
+from elmokit.pretrain.training_state import TrainingState
 from elmokit.text.lines import read_lines
 from elmokit.text.tokenizer import get_tokenizer, tokenize
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from elmokit.config import CharCnnConfig, LstmConfig, ModelConfig
 from elmokit.errors import ConfigError
-from elmokit.pretrain.settings import TrainingSettings
+from elmokit.pretrain.training_settings import TrainingSettings
 
 
 @dataclass(frozen=True)

@@ -10,42 +10,39 @@ from typing import Any
 from elmokit import weights
 from elmokit.config import ModelConfig
 from elmokit.disk.digest import file_sha256
-from elmokit.disk.manifest import Manifest
+from elmokit.disk.manifest import Checked, Manifest
 from elmokit.errors import ConfigError, FormatError, InputError, OutputError
 from elmokit.pretrain.corpus import Corpus, count_overlap
 from elmokit.pretrain.distributed import Processes
-from elmokit.pretrain.export import export
+from elmokit.pretrain.export import export, is_card
 from elmokit.pretrain.grow import grow_bilm_, grow_head_
 from elmokit.pretrain.loop import TrainingStep, train
 from elmokit.pretrain.output_vocabulary import build_vocabulary, check_vocabulary
 from elmokit.pretrain.perplexity import Perplexity, perplexity
 from elmokit.pretrain.predictions import sample
-from elmokit.pretrain.settings import TrainingSettings
-from elmokit.pretrain.state import TrainingState
+from elmokit.pretrain.training_settings import TrainingSettings
+from elmokit.pretrain.training_state import TrainingState
 from elmokit.text.lines import read_lines
 from elmokit.text.vocabulary import Vocabulary, vocabulary_of
 from elmokit.training import checkpoint, metrics
 from elmokit.training.checkpoint import Checkpoint
-from elmokit.training.metrics import Metrics
+from elmokit.training.metrics import MetricsLog
 from elmokit.training.settings_fields import flag
-from elmokit.weights.files import MODEL_FOLDER
+from elmokit.weights.files import NATIVE_FOLDER
 
 CHECKPOINTS = "checkpoints"
 SOFTMAX = "softmax"  # subfolder of a fine-tuning run: the run that fits the softmax
 
 _OWN = Manifest(
     "a run of `elmo pretrain`",
-    marks=(f"{CHECKPOINTS}/step-*.safetensors",),
+    marks=(*checkpoint.FOLDER.marks_inside(CHECKPOINTS), Checked(metrics.FILE, metrics.is_metrics)),
     parts=(
-        f"{CHECKPOINTS}/.new-*", metrics.FILE, metrics.BOARD, *MODEL_FOLDER.marks, *MODEL_FOLDER.parts,
-        *MODEL_FOLDER.inside(".model"),
+        *checkpoint.FOLDER.inside(CHECKPOINTS), metrics.FILE, metrics.BOARD, Checked("README.md", is_card),
+        *NATIVE_FOLDER.marks, *(part for part in NATIVE_FOLDER.parts if part != "README.md"),
+        *NATIVE_FOLDER.inside(".model"),
     ),
 )  # fmt: skip
-RUN_FOLDER = replace(
-    _OWN,
-    marks=(*_OWN.marks, f"{SOFTMAX}/{CHECKPOINTS}/step-*.safetensors"),
-    parts=(*_OWN.parts, *_OWN.inside(SOFTMAX)),
-)
+RUN_FOLDER = replace(_OWN, marks=(*_OWN.marks, *_OWN.marks_inside(SOFTMAX)), parts=(*_OWN.parts, *_OWN.inside(SOFTMAX)))
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class PretrainRun:
             yield from train(self.state, self.corpus, processes=self.processes, stop=stop)
             return
         settings = self.state.settings
-        with Metrics(self.folder, self.state.step) as record:
+        with MetricsLog(self.folder, self.state.step) as record:
             for step in train(self.state, self.corpus, processes=self.processes, stop=stop):
                 if step.step % settings.log_every == 0 or step.is_last:
                     values = asdict(step)
@@ -289,7 +286,10 @@ def run_to_replace(folder: Path, *, resume: bool, overwrite: bool) -> Path | Non
     if RUN_FOLDER.is_empty(folder):
         return None
     if not RUN_FOLDER.is_marked(folder):
-        raise OutputError(f"{folder}: expected an empty folder or none, found other files; choose another name")
+        raise OutputError(
+            f"{folder}: expected an empty folder or none, found other files ({', '.join(RUN_FOLDER.names(folder))}); "
+            "choose another name"
+        )
     if resume:
         return None
     if not overwrite:

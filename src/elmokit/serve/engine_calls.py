@@ -19,6 +19,7 @@ from elmokit.analysis.search.vocabulary_neighbors import VocabularyNeighbors
 from elmokit.analysis.senses.word_similarity import compare
 from elmokit.analysis.shared.char_filters import CharFilters
 from elmokit.analysis.shared.map_projection import project
+from elmokit.analysis.shared.occurrence import Occurrence
 from elmokit.embed.elmo import Elmo
 from elmokit.embed.engine import check_layers
 from elmokit.embed.sentence import EmbeddedSentence
@@ -164,11 +165,15 @@ class EngineCalls:
         return self.char_filters.explain(word)
 
     def occurrences(self, word: str, limit: int) -> list[dict[str, Any]]:
-        """Sentences of the index that have a word, each once."""
+        """The first sentences of the index that have a word, at most `limit`, each once."""
         if self.index is None:
             raise InputError("expected a server with an index of a corpus; start it with --index")
-        found = dict.fromkeys(self.index.sentences.occurrence(int(row)) for row in self.index.sentences.rows(word))
-        return [{"tokens": list(one.tokens), "position": one.position} for one in list(found)[:limit]]
+        found: dict[Occurrence, None] = {}
+        for row in self.index.sentences.rows(word):
+            if len(found) == limit:
+                break
+            found[self.index.sentences.occurrence(int(row))] = None
+        return [{"tokens": list(one.tokens), "position": one.position} for one in found]
 
     def project(
         self, sentences: list[list[str]], select: list[int], weights: list[float], gamma: float, method: str

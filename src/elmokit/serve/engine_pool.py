@@ -170,7 +170,7 @@ class _Worker:
             self._outgoing.put(Cancel(job.number))
 
     def resolve(self, answer: Answer) -> None:
-        """An answer came; it may be to a job that was cancelled too late."""
+        """An answer came; it may be to a job that was canceled too late."""
         job, future = self._pending.pop(answer.number, (None, None))
         if job is None or future is None:
             return

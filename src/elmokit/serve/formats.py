@@ -28,6 +28,8 @@ _KNOWN = {
     "application/vnd.msgpack": MSGPACK, ARROW: ARROW,
 }  # fmt: skip
 
+_NO_ARROW = "Accept: Arrow output needs pyarrow on the server: pip install 'elmokit[serve]'"
+
 Encoding = Literal["float", "base64"]
 Floats = NDArray[np.floating]
 
@@ -134,7 +136,7 @@ def _pyarrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise ApiError(406, "Validation", "Accept: Arrow is not installed on the server: pip install pyarrow") from None
+        raise ApiError(406, "Validation", _NO_ARROW) from None
     return pyarrow
 
 

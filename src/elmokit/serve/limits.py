@@ -61,42 +61,45 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        held = 0
+        body = bytearray()  # its length is this request's share of `admission.body_bytes`
         try:
             try:
-                async with asyncio.timeout(self.settings.timeout):
-                    body = bytearray()
-                    self._check_length(scope)
-                    more = True
-                    while more:
-                        message = await receive()
-                        if message["type"] == "http.disconnect":
-                            return
-                        part = message.get("body", b"")
-                        held += len(part)
-                        self._take(len(part), len(body) + len(part))
-                        body += part
-                        more = message.get("more_body", False)
-            except TimeoutError:
-                raise ApiError(408, "Timeout", f"expected the body within {self.settings.timeout:g} s") from None
-        except ApiError as error:
-            self.admission.body_bytes -= held
-            error.headers["Connection"] = "close"  # whatever else the client sends is not read
-            await error_response(scope["path"], error)(scope, receive, send)
-            return
+                complete = await self._receive(scope, receive, body)
+            except ApiError as error:
+                error.headers["Connection"] = "close"  # whatever else the client sends is not read
+                await error_response(scope["path"], error)(scope, receive, send)
+                return
+            if complete:
+                await self.app(scope, _replay(bytes(body), receive), send)
+        finally:  # on every way out: answered, refused, disconnected, canceled
+            self.admission.body_bytes -= len(body)
+
+    async def _receive(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
+        """Append the parts of the body as they arrive. Returns whether all did; a client may disconnect before."""
         try:
-            await self.app(scope, _replay(bytes(body), receive), send)
-        finally:
-            self.admission.body_bytes -= held
+            async with asyncio.timeout(self.settings.timeout):
+                self._check_length(scope)
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return False
+                    part = message.get("body", b"")
+                    body += part
+                    self.admission.body_bytes += len(part)
+                    self._check_room(len(body))
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            raise ApiError(408, "Timeout", f"expected the body within {self.settings.timeout:g} s") from None
+        return True
 
     def _check_length(self, scope: Scope) -> None:
         for name, value in scope["headers"]:
             if name == b"content-length" and value.isdigit() and int(value) > self.settings.max_bytes:
                 raise self._too_large(f"{int(value):,}")
 
-    def _take(self, part: int, total: int) -> None:
-        self.admission.body_bytes += part
-        if total > self.settings.max_bytes:
+    def _check_room(self, size: int) -> None:
+        if size > self.settings.max_bytes:
             raise self._too_large("more")
         if self.admission.body_bytes > BODY_ROOM * self.settings.max_bytes:
             raise overloaded(self.admission.retry_after())

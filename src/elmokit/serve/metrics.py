@@ -14,6 +14,8 @@ from elmokit.serve.batching import BatchDone
 _SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _POWERS = tuple(2**k for k in range(15))
 
+PAGE_ROUTE = "/{path:path}"  # the explorer page; in metrics its name is "page"
+
 
 class Metrics:
     """Counters, gauges and histograms of `/metrics`."""
@@ -27,6 +29,7 @@ class Metrics:
         )
         self.queue_requests = Gauge("elmo_queue_requests", "Requests that wait or are being answered.", **add)
         self.queue_tokens = Gauge("elmo_queue_tokens", "Tokens of these requests.", **add)
+        self.body_bytes = Gauge("elmo_body_bytes", "Bytes of request bodies in memory.", **add)
         self.workers = Gauge("elmo_workers_ready", "Engine processes that are ready.", **add)
         self.restarts = Counter("elmo_worker_restarts", "Engine processes that ended and were started again.", **add)
         self.batch_requests = Histogram("elmo_batch_requests", "Requests per batch.", buckets=_POWERS, **add)
@@ -70,6 +73,7 @@ class CountRequests:
         try:
             await self.app(scope, receive, send_counted)
         finally:
-            path = getattr(scope.get("route"), "path", "other")
+            route = getattr(scope.get("route"), "path", "other")
+            path = "page" if route == PAGE_ROUTE else route
             self.metrics.requests.labels(path, status).inc()
             self.metrics.seconds.labels(path).observe(time.perf_counter() - start)

@@ -14,6 +14,7 @@ from elmokit import __version__
 from elmokit.serve.api_errors import ApiError, unavailable
 from elmokit.serve.assets import Asset
 from elmokit.serve.formats import json_response
+from elmokit.serve.metrics import PAGE_ROUTE
 from elmokit.serve.routes_vectors import ERRORS
 from elmokit.serve.security import PAGE_POLICY
 from elmokit.serve.service import TheService
@@ -97,7 +98,7 @@ def add_page(app: FastAPI, assets: dict[str, Asset]) -> None:
         for path, operations in app.openapi()["paths"].items()
     ]
 
-    @app.api_route("/{path:path}", methods=_METHODS, include_in_schema=False)
+    @app.api_route(PAGE_ROUTE, methods=_METHODS, include_in_schema=False)
     async def page(path: str, request: Request) -> Response:
         asset = assets.get("/" + path)
         allowed = next((methods for pattern, methods in known if pattern.fullmatch("/" + path)), None)

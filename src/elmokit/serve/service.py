@@ -28,6 +28,7 @@ class Service:
         self.pool = EnginePool(settings, self._count, self.metrics.restarts.inc)
         self.metrics.queue_requests.set_function(lambda: self.admission.requests)
         self.metrics.queue_tokens.set_function(lambda: self.admission.tokens)
+        self.metrics.body_bytes.set_function(lambda: self.admission.body_bytes)
         self.metrics.workers.set_function(lambda: self.pool.n_ready)
 
     def _count(self, batch: BatchDone) -> None:

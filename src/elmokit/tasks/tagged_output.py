@@ -10,15 +10,30 @@ from elmokit.errors import ConfigError
 from elmokit.tasks.ner import COLORS
 
 _SENTIMENTS = {
-    "very negative": "red", "negative": "bright_red", "neutral": "yellow", "positive": "bright_green",
+    "very negative": "red",
+    "negative": "bright_red",
+    "neutral": "yellow",
+    "positive": "bright_green",
     "very positive": "green",
-}  # fmt: skip
+}
 # Colors of the word classes, by universal tag and by the start of Penn Treebank tags; other tags are dim
 _CLASSES = {
-    "NOUN": "green", "PROPN": "bright_green", "VERB": "red", "AUX": "bright_red", "ADJ": "blue", "ADV": "magenta",
-    "PRON": "cyan", "NN": "green", "NNP": "bright_green", "VB": "red", "MD": "bright_red", "JJ": "blue",
-    "RB": "magenta", "PRP": "cyan", "WP": "cyan",
-}  # fmt: skip
+    "NOUN": "green",
+    "PROPN": "bright_green",
+    "VERB": "red",
+    "AUX": "bright_red",
+    "ADJ": "blue",
+    "ADV": "magenta",
+    "PRON": "cyan",
+    "NN": "green",
+    "NNP": "bright_green",
+    "VB": "red",
+    "MD": "bright_red",
+    "JJ": "blue",
+    "RB": "magenta",
+    "PRP": "cyan",
+    "WP": "cyan",
+}
 
 
 def colored(kind: str, result: dict[str, Any]) -> Text:

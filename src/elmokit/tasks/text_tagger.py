@@ -129,9 +129,12 @@ def _entities(
         tags += encode([entity.span for entity in prediction], len(sentence.tokens), "IOB2")
         for (start, end, label), score in ((entity.span, entity.score) for entity in prediction):
             entity = {
-                "text": " ".join(sentence.tokens[start:end]), "label": label, "start": first + start,
-                "end": first + end, "score": round(score, 4),
-            }  # fmt: skip
+                "text": " ".join(sentence.tokens[start:end]),
+                "label": label,
+                "start": first + start,
+                "end": first + end,
+                "score": round(score, 4),
+            }
             if sentence.offsets is not None:
                 a, b = sentence.offsets[start][0], sentence.offsets[end - 1][1]
                 entity |= {"text": result["text"][a:b], "offsets": [a, b]}
@@ -169,7 +172,7 @@ def _folder(tagger: str | os.PathLike[str]) -> Path:
             has = f"it has {', '.join(packaged)}" if packaged else "it has none"
             raise ConfigError(
                 f"tagger: expected {tagger} in the package, but {has}; train one with recipes/taggers.sh, or with "
-                f"`elmo task {KINDS[tagger]} train`, and give its folder (--tagger FOLDER)"
+                f"`elmo task {KINDS[tagger]} train`, and give its folder as --tagger"
             )
         return packaged[tagger]
     folder = Path(tagger).expanduser()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.config import ModelConfig
+from elmokit.disk.limits import exceeded, limits
 from elmokit.disk.whole import new_file
 from elmokit.errors import InputError, OutputError
 from elmokit.text.characters import BOS, EOS, UNK
@@ -43,7 +44,7 @@ class Vocabulary:
     @classmethod
     def from_file(cls, path: str | Path) -> Vocabulary:
         """Read a vocabulary file: plain, `.gz`, `.xz`, `.bz2` or `.zst`."""
-        return cls.from_lines(read_lines(path))
+        return cls.from_lines(_limited(read_lines(path), str(path)))
 
     def ids(self, words: Sequence[str]) -> NDArray[np.int64]:
         """Ids of words, (n,); out-of-vocabulary words get the id of the unknown token."""
@@ -79,6 +80,19 @@ class Vocabulary:
 
     def __contains__(self, word: object) -> bool:
         return word in self._ids
+
+
+def _limited(lines: Iterable[str], label: str) -> Iterator[str]:
+    """Lines of a vocabulary; raises a FormatError for too many: as strings they take many times the file size."""
+    most_words, most = limits().words, limits().text
+    size = 0
+    for count, line in enumerate(lines, start=1):
+        size += len(line) + 1
+        if count > most_words:
+            raise exceeded(label, f"expected at most {most_words:,} words, found more")
+        if size > most:
+            raise exceeded(label, f"expected at most {most:,} characters of words, found more")
+        yield line
 
 
 def marks_of(config: ModelConfig) -> Marks:

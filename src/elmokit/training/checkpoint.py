@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from elmokit.disk.json_file import parse_json
+from elmokit.disk.manifest import Checked, Manifest
 from elmokit.disk.scratch import remove_leftovers
-from elmokit.disk.tensor_file import read_tensors, write_tensors
+from elmokit.disk.tensor_file import read_metadata, read_tensors, write_tensors
 from elmokit.errors import ConfigError, FormatError, OutputError, first_line
 
 VERSION = 1  # format version
@@ -71,6 +72,33 @@ def read(path: Path) -> Checkpoint:
     if not isinstance(value, dict) or type(value.get("step")) is not int:
         raise FormatError(f"{path}: expected the record of a run, found something else")
     return Checkpoint(value, tensors)
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file is a checkpoint of elmokit, by its metadata; its tensors may be damaged."""
+    metadata = _metadata(path)
+    return metadata is not None and {"record", "sha256", "version"} <= metadata.keys()
+
+
+def is_damaged(path: Path) -> bool:
+    """Whether a file is no safetensors file, as a checkpoint with a damaged header."""
+    return path.is_file() and _metadata(path) is None
+
+
+def _metadata(path: Path) -> dict[str, str] | None:
+    if not path.is_file():  # opening a pipe would wait
+        return None
+    try:
+        return read_metadata(path)
+    except FormatError:
+        return None
+
+
+FOLDER = Manifest(
+    "a folder of checkpoints",
+    marks=(Checked(_PATTERN, is_checkpoint),),
+    parts=(Checked(f"step-{9 * '[0-9]'}.safetensors", is_damaged), ".new-*"),
+)
 
 
 def latest(folder: Path, check: Callable[[Checkpoint], object]) -> tuple[Checkpoint | None, list[str]]:

@@ -17,7 +17,7 @@ FILE = "metrics.jsonl"
 BOARD = "tensorboard/events.out.tfevents.*"
 
 
-class Metrics:
+class MetricsLog:
     """Writer of `metrics.jsonl` and, if TensorBoard is installed, of event files in `tensorboard/`.
 
     Lines after the last checkpoint of a killed run are removed, because these steps will be repeated.
@@ -49,7 +49,7 @@ class Metrics:
             for name, value in values.items():
                 self._board.add_scalar(f"{kind}/{name}", value, step)
 
-    def __enter__(self) -> Metrics:
+    def __enter__(self) -> MetricsLog:
         return self
 
     def __exit__(
@@ -64,12 +64,12 @@ class Metrics:
 def _remove_after(path: Path, step: int) -> None:
     if not path.exists():
         return
-    kept = [line for line in read_lines(path) if line["step"] <= step]
+    kept = [line for line in read_metrics(path) if line["step"] <= step]
     with new_file(path, advice="; make room, then continue with --resume") as fresh:
         fresh.write_text("".join(f"{json.dumps(line)}\n" for line in kept), encoding="utf-8")
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Parsed lines of a metrics file; truncated or damaged lines are skipped."""
     lines: list[dict[str, Any]] = []
     for text in read_bytes(path, 2**40).split(b"\n"):
@@ -78,6 +78,14 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
             if isinstance(line, dict) and type(line.get("step")) is int and isinstance(line.get("kind"), str):
                 lines.append(line)
     return lines
+
+
+def is_metrics(path: Path) -> bool:
+    """Whether a file has lines of metrics."""
+    try:
+        return bool(read_metrics(path))
+    except FormatError:
+        return False
 
 
 def _unwritable(path: Path, error: Exception) -> OutputError:

@@ -1,7 +1,7 @@
 """Settings dataclasses whose fields declare default, help text and limits.
 
 A field is declared once, with `option`. The command line derives its flag from it (`elmokit.cli.setting_flags`),
-`check` validates its value, and `from_json` reads it from the record of an older run.
+`check` validates its value, and `settings_from_json` reads it from the record of an older run.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def flag(name: str) -> str:
 AnySettings = TypeVar("AnySettings")
 
 
-def from_json(cls: type[AnySettings], values: Mapping[str, Any], where: str) -> AnySettings:
+def settings_from_json(cls: type[AnySettings], values: Mapping[str, Any], where: str) -> AnySettings:
     """Settings from the JSON of `dataclasses.asdict`; `where` names the file in errors.
 
     Fields that are missing in older files get their defaults. Unknown fields are an error.

@@ -15,7 +15,7 @@ from elmokit.config import LstmConfig, ModelConfig
 from elmokit.errors import FormatError, OutputError
 from elmokit.weights import table as layouts
 from elmokit.weights import torch_layout
-from elmokit.weights.files import Member, Members, decode, new_model_folder, read_card, single
+from elmokit.weights.files import MANY_LANGS_CONFIG, Member, Members, decode, new_model_folder, read_card, single
 from elmokit.weights.model import Model, assemble
 from elmokit.weights.native import write_card
 from elmokit.weights.torch_layout import Names, read_state_dict, write_state_dict
@@ -170,7 +170,7 @@ def save(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = Fals
     with new_model_folder(folder, overwrite=overwrite) as fresh:
         write_state_dict(encoder, fresh / "encoder.pkl")
         write_state_dict(embedder, fresh / "token_embedder.pkl")
-        (fresh / "config.json").write_text(json.dumps({"config_path": "architecture.json"}))
+        (fresh / "config.json").write_text(json.dumps(MANY_LANGS_CONFIG))
         (fresh / "architecture.json").write_text(json.dumps(architecture, indent=2))
         _write_dictionary(fresh / "char.dic", model.alphabet)
         if config.n_words and model.vocabulary is not None:  # otherwise the vocabulary belongs to the softmax only

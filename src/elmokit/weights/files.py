@@ -11,21 +11,70 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from elmokit.disk.json_file import parse_json
+from elmokit.config import ModelConfig
+from elmokit.disk.json_file import parse_json, read_json
 from elmokit.disk.limits import exceeded, limits
-from elmokit.disk.manifest import Manifest
+from elmokit.disk.manifest import Checked, Manifest
 from elmokit.disk.unpack import DAMAGED, decompressed
 from elmokit.disk.whole import new_folder
-from elmokit.errors import FormatError
+from elmokit.errors import ConfigError, FormatError
 
-MODEL_FOLDER = Manifest(
+TRANSFORMERS_TYPE = "elmo"  # `model_type` in the config.json of a folder for transformers
+MANY_LANGS_CONFIG = {"config_path": "architecture.json"}  # config.json of an ELMoForManyLangs folder, as we write it
+
+
+def _is_options(path: Path) -> bool:
+    """Whether a file is the options.json of a biLM, ours or published: a model can be converted in place."""
+    try:
+        ModelConfig.from_options(read_json(path))
+    except (FormatError, ConfigError):
+        return False
+    return True
+
+
+def _is_config(path: Path) -> bool:
+    """Whether a file is a config.json written by elmokit, for transformers or ELMoForManyLangs."""
+    try:
+        content = read_json(path)
+        if content == MANY_LANGS_CONFIG:
+            return True
+        if not isinstance(content, dict) or content.get("model_type") != TRANSFORMERS_TYPE or "options" not in content:
+            return False
+        ModelConfig.from_options(content["options"])
+    except (FormatError, ConfigError):
+        return False
+    return True
+
+
+def _beside(name: str, check: Callable[[Path], bool], *files: str) -> tuple[Checked, ...]:
+    """Files that belong to a model if the file that describes it, in the same folder, passes the check."""
+    return tuple(Checked(file, lambda path: check(path.with_name(name))) for file in files)
+
+
+NATIVE_FOLDER = Manifest(  # our own format
     "a model folder",
-    marks=("options.json", "config.json"),
-    parts=(  # files of all formats that can be written
-        "README.md", "vocabulary.txt", "alphabet.json", "weights.safetensors", "softmax.safetensors",
-        "weights.hdf5", "softmax_weights.hdf5", "elmo.th", "architecture.json", "encoder.pkl", "token_embedder.pkl",
-        "char.dic", "word.dic", "vocab.txt", "vocab.txt.gz", "model.safetensors", "tokenizer_config.json",
-        "added_tokens.json", "modeling_elmo.py",
+    marks=(Checked("options.json", _is_options),),
+    parts=(
+        "README.md",
+        *_beside(
+            "options.json", _is_options, "vocabulary.txt", "alphabet.json", "weights.safetensors",
+            "softmax.safetensors",
+        ),
+    ),
+)  # fmt: skip
+MODEL_FOLDER = Manifest(  # all formats that can be written
+    "a model folder",
+    marks=(*NATIVE_FOLDER.marks, Checked("config.json", _is_config)),
+    parts=(
+        *NATIVE_FOLDER.parts,
+        *_beside(
+            "options.json", _is_options, "weights.hdf5", "softmax_weights.hdf5", "elmo.th", "vocab.txt", "vocab.txt.gz",
+        ),
+        *_beside(
+            "config.json", _is_config, "vocabulary.txt", "alphabet.json", "architecture.json", "encoder.pkl",
+            "token_embedder.pkl", "char.dic", "word.dic", "vocab.txt", "vocab.txt.gz", "model.safetensors",
+            "tokenizer_config.json", "added_tokens.json", "modeling_elmo.py",
+        ),
     ),
 )  # fmt: skip
 
@@ -146,4 +195,4 @@ def read_card(members: Members) -> tuple[str | None, str | None]:
 
 def new_model_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> AbstractContextManager[Path]:
     """Atomically created model folder; with `overwrite` it replaces an existing one."""
-    return new_folder(folder, replaces=MODEL_FOLDER if overwrite else None)
+    return new_folder(folder, replaces=MODEL_FOLDER, overwrite=overwrite)

@@ -14,7 +14,7 @@ from elmokit.weights.model import MixWeights, Model, assemble, read_config
 
 FORMAT = "transformers"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-MODEL_TYPE = "elmo"
+MODEL_TYPE = files.TRANSFORMERS_TYPE
 
 _PREFIXES = ("", "elmo.")  # of a bare model, and of one with a classifier on top
 

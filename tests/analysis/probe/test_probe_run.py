@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from word_elmo import WordElmo
 
 from elmokit.analysis.probe.majority_tag import majority_per_word
-from elmokit.analysis.probe.probe_fit import ProbeSettings, TokenVectors, fit_probes, predict_tags
+from elmokit.analysis.probe.probe_fit import ProbeSettings, ProbeVectors, fit_probes, predict_tags
 from elmokit.analysis.probe.probe_run import probe, random_model
 from elmokit.analysis.shared.layers import Meter, View, views
 from elmokit.analysis.shared.results import read_results
@@ -70,7 +70,7 @@ def test_views_train_together_as_they_do_alone() -> None:
     text = after_a(30, 1)
     tags = np.array([tag == "yes" for tag in text.tags], dtype=np.int64)
     settings = ProbeSettings(epochs=2, batch_size=16)
-    with TokenVectors(WordElmo(), text.sentences, Meter(None, 1)) as vectors:  # type: ignore[arg-type]
+    with ProbeVectors(WordElmo(), text.sentences, Meter(None, 1)) as vectors:  # type: ignore[arg-type]
         together = fit_probes(vectors, tags, 2, views("all", 2), settings)
         for number, view in enumerate(views("all", 2)):
             alone = fit_probes(vectors, tags, 2, [view], settings)
@@ -83,11 +83,11 @@ def test_views_train_together_as_they_do_alone() -> None:
 
 
 def test_the_classifier_is_the_optimum_of_its_loss() -> None:
-    """Against full-batch gradient descent on the standardised vectors, written out in numpy."""
+    """Against full-batch gradient descent on the standardized vectors, written out in numpy."""
     rng = np.random.default_rng(0)
     sentences = [[str(word) for word in rng.choice(list("abcdefgh"), size=5)] for _ in range(60)]
     tags = np.array([(ord(word) + int(rng.integers(3))) % 3 for sentence in sentences for word in sentence])
-    with TokenVectors(WordElmo(), sentences, Meter(None, 1)) as vectors:  # type: ignore[arg-type]
+    with ProbeVectors(WordElmo(), sentences, Meter(None, 1)) as vectors:  # type: ignore[arg-type]
         view = [View("layer 0", 0)]
         probes = fit_probes(vectors, tags, 3, view, ProbeSettings(epochs=300, learning_rate=0.05, batch_size=300))
         x = vectors.of(slice(None), view)[0].double().numpy()
@@ -114,7 +114,7 @@ def loss(logits: np.ndarray, tags: np.ndarray) -> float:
 
 def test_vectors_are_kept_in_half_precision() -> None:
     sentences = [["a", "b"], [], ["c"]]
-    with TokenVectors(WordElmo(), sentences, Meter(None, 1)) as vectors:  # type: ignore[arg-type]
+    with ProbeVectors(WordElmo(), sentences, Meter(None, 1)) as vectors:  # type: ignore[arg-type]
         expected = np.concatenate([sentence.layers for sentence in WordElmo().embed(sentences)], axis=1)
         assert vectors.count == 3
         found = vectors.of(np.array([2, 0]), views("all", 2)).numpy()
@@ -164,11 +164,11 @@ def test_other_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "column", "message"),
     [
-        ("x.conllu", CONLLU, "pos", "--column: expected 1 to 10 or one of id, form, .* found 'pos'"),
-        ("x.conllu", CONLLU, "11", "--column: expected 1 to 10"),
+        ("x.conllu", CONLLU, "pos", "column: expected 1 to 10 or one of id, form, .* found 'pos'"),
+        ("x.conllu", CONLLU, "11", "column: expected 1 to 10"),
         ("x.conllu", CONLLU.replace("\t", " "), "upos", "line 2.* expected at least 10 columns"),
-        ("x.txt", CONLL, "upos", r"--column: expected a number from 1 for x\.txt, found 'upos'"),
-        ("x.txt", CONLL, "0", "--column: expected a number from 1"),
+        ("x.txt", CONLL, "upos", r"column: expected a number from 1 for x\.txt, found 'upos'"),
+        ("x.txt", CONLL, "0", "column: expected a number from 1"),
         ("x.txt", CONLL, "4", "line 1: expected at least 4 columns, found 3"),
         ("x.txt", "\n\n", "2", "expected sentences of words with tags, found none"),
         ("x.txt", "-DOCSTART- O\n\n", "2", "expected sentences of words with tags, found none"),
@@ -182,13 +182,13 @@ def test_broken_columns(tmp_path: Path, name: str, content: str, column: str, me
 
 def test_nothing_to_tell_apart() -> None:
     text = tagged([["a", "b"]], ["_", "_"])
-    with pytest.raises(InputError, match="memory: expected two tags or more, found only '_'; name another --column"):
+    with pytest.raises(InputError, match="memory: expected two tags or more, found only '_'; name another column"):
         probe(WordElmo(), text, text, views("0", 2))  # type: ignore[arg-type]
 
 
 def test_settings() -> None:
     for values in ({"epochs": 0}, {"batch_size": 0}, {"learning_rate": 0.0}):
-        with pytest.raises(ConfigError, match="--"):
+        with pytest.raises(ConfigError, match=f"^{next(iter(values))}: expected"):
             ProbeSettings(**values)  # type: ignore[arg-type]
 
 
@@ -269,7 +269,7 @@ def test_temporary_files_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
             raise InputError("the network is gone")
 
     with pytest.raises(InputError, match="the network is gone"):
-        TokenVectors(Broken(), [["a"], ["b"]], Meter(None, 1))  # type: ignore[arg-type]
-    with TokenVectors(WordElmo(), [["a"]], Meter(None, 1)):  # type: ignore[arg-type]
+        ProbeVectors(Broken(), [["a"], ["b"]], Meter(None, 1))  # type: ignore[arg-type]
+    with ProbeVectors(WordElmo(), [["a"]], Meter(None, 1)):  # type: ignore[arg-type]
         pass
     assert not list(tmp_path.iterdir())

@@ -52,6 +52,14 @@ def section(page: str, title: str) -> str:
     return page.split(f"\n## {title}")[1].split("\n## ")[0]
 
 
+def test_neighbors_of_older_results() -> None:
+    numbers = {**NUMBERS["neighbors"]}
+    numbers["neighbours"] = numbers.pop("neighbors")
+    results = Results("neighbors", "elmo neighbors", MODEL, (), numbers)
+    write_results("old.json", results)
+    assert "| average | 0.875 | a **play** \\| |" in section(report("old.json")[0], "Table 4")
+
+
 def test_every_kind_is_set_beside_the_paper() -> None:
     page, html = report(*map(write, NUMBERS))
     two, three = section(page, "Table 2"), section(page, "Table 3")

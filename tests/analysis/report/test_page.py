@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.analysis.report.page import Bold, Listing, Page, Picture, Points, Section, Table, to_html, to_markdown
+from elmokit.analysis.report.page import Bold, Listing, Page, PageImage, Points, Section, Table, to_html, to_markdown
 
 NASTY = "<script>alert('x')</script> & \"q\" | *b* _i_ `c` [l](u) # ~"
 
@@ -44,7 +44,7 @@ def page(text: str) -> Page:
         ("before ", Bold(text), " after"),
         Table(("", text), ((text, "1.0"), ((Bold(text),), "2.0"))),
         Table(("a", "b"), (("x", "y"),), prose=True),
-        Picture("figure", b"<svg/>", text),
+        PageImage("figure", b"<svg/>", text),
         Listing(text),
         Points((text,)),
     )

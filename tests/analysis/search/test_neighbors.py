@@ -40,7 +40,7 @@ def test_a_word_is_found_in_its_sentence() -> None:
     with pytest.raises(InputError, match="found 'plays'; its tokens: The play is the thing play"):
         find_word(tokens, "plays")
     korean = ["눈이", "내린", "날"]
-    with pytest.raises(InputError, match="its tokens: 눈이 내린 날; use --substring for a part of a token"):
+    with pytest.raises(InputError, match="its tokens: 눈이 내린 날; use substring=True for a part of a token"):
         find_word(korean, "눈")
     assert find_word(korean, "눈", substring=True).position == 0
     assert find_word(tokens, "the", substring=True).position == 3  # a whole token comes first
@@ -115,7 +115,7 @@ def test_an_empty_corpus_and_a_carried_state(tmp_path: Path) -> None:
 
 def test_found_is_json(corpus: TokenizedCorpus) -> None:
     found = scan(TOY, make_query(TOY, "x play", "play", [ALL[0]]), corpus, 1).to_json()
-    (near,) = found["neighbours"]["layer 0"]
+    (near,) = found["neighbors"]["layer 0"]
     assert json.loads(json.dumps(found)) == found
     assert near["word"] == "play" and near["sentence"] == ["x", "play", "y"] and near["position"] == 1
     assert found["corpus"] == {"sentences": 6, "tokens": 18, "occurrences": 4}

@@ -127,9 +127,9 @@ def test_the_same_seed_gives_the_same_file(tmp_path: Path, text: Path) -> None:
 
 
 def test_what_cannot_be_trained(tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="expected words that occur 5000 times, found none; lower --min-count"):
+    with pytest.raises(InputError, match="expected words that occur 5000 times, found none; lower min_count"):
         train(TokenizedCorpus([text]), tmp_path / "v.txt", min_count=5000)
-    with pytest.raises(ConfigError, match="--algorithm: expected cbow, skipgram, found 'glove'"):
+    with pytest.raises(ConfigError, match="algorithm: expected cbow, skipgram, found 'glove'"):
         train(TokenizedCorpus([text]), tmp_path / "v.txt", algorithm="glove")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="found standard input"):
         train(TokenizedCorpus(["-"]), tmp_path / "v.txt")

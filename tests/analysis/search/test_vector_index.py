@@ -201,7 +201,7 @@ def test_max_tokens_ends_with_a_whole_sentence(tmp_path: Path) -> None:
     path.write_text("a b c\n\nd e\nf g h\ni\n")
     assert list(TokenizedCorpus([path], max_tokens=4)) == [["a", "b", "c"], ["d", "e"]]
     assert list(TokenizedCorpus([path])) == [["a", "b", "c"], ["d", "e"], ["f", "g", "h"], ["i"]]
-    with pytest.raises(ConfigError, match="--max-tokens"):
+    with pytest.raises(ConfigError, match="max_tokens"):
         TokenizedCorpus([path], max_tokens=0)
 
 

@@ -99,7 +99,7 @@ def test_archives_and_folders_around(tmp_path: Path, suffix: str, write: object)
 
 def test_debian(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DEBIAN", tmp_path / "wordnet")
-    with pytest.raises(InputError, match=r"found nothing there; name .* by --wordnet, or install .*wordnet-base"):
+    with pytest.raises(InputError, match=r"found nothing there; name .* by wordnet, or install .*wordnet-base"):
         read_wordnet()
     write_wordnet(tmp_path / "wordnet")
     assert read_wordnet().first("bank", "NOUN") == BANK_RIVER

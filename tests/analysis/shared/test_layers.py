@@ -26,7 +26,7 @@ def test_views() -> None:
 
 @pytest.mark.parametrize("choice", ["3", "", "last", "1,,2", "-1", "1.5", "3-2", "1-1", "1-2", "2-", "2-1-0"])
 def test_layers_that_are_not_there(choice: str) -> None:
-    with pytest.raises(ConfigError, match="--layers: expected all, or some of 0 to 2, top, average"):
+    with pytest.raises(ConfigError, match="layers: expected all, or some of 0 to 2, top, average"):
         views(choice, 3)
 
 

@@ -29,7 +29,7 @@ def pixels(path: Path) -> np.ndarray:
 def test_a_picture_is_written(tmp_path: Path) -> None:
     path = tmp_path / "map.png"
     draw(path, marked=(0, 1))
-    with pytest.raises(OutputError, match="exists already; use --overwrite"):
+    with pytest.raises(OutputError, match="exists already; use overwrite=True"):
         draw(path)
     assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     height, width = pixels(path).shape[:2]

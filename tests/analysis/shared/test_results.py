@@ -50,7 +50,7 @@ def test_results_without_a_model(tmp_path: Path) -> None:
 def test_newer_results_replace_older_ones(tmp_path: Path) -> None:
     write_results(tmp_path / "r.json", RESULTS)
     newer = Results("probe", "elmo probe", None, (), {"accuracy": 1})
-    with pytest.raises(OutputError, match="exists already; use --overwrite"):
+    with pytest.raises(OutputError, match="exists already; use overwrite=True"):
         write_results(tmp_path / "r.json", newer)
     write_results(tmp_path / "r.json", newer, overwrite=True)
     assert read_results(tmp_path / "r.json").numbers == {"accuracy": 1}
@@ -61,7 +61,7 @@ def test_other_files_are_not_read_and_not_replaced(tmp_path: Path, content: str)
     (tmp_path / "r.json").write_text(content)
     with pytest.raises(FormatError, match=r"r\.json: expected (a results file of elmokit|JSON|'kind'), found"):
         read_results(tmp_path / "r.json")
-    with pytest.raises(OutputError, match="exists already; use --overwrite"):
+    with pytest.raises(OutputError, match="exists already; use overwrite=True"):
         write_results(tmp_path / "r.json", RESULTS)
     assert (tmp_path / "r.json").read_text() == content
 

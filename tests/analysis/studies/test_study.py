@@ -1,4 +1,4 @@
-"""Ablations, less training data and learnt weights, worked out by hand."""
+"""Ablations, less training data and learned weights, worked out by hand."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_variants_of_one_name_are_one_run_a_seed(tmp_path: Path) -> None:
         ("b-2", 2, True),
     ]
     assert all(run.settings.hidden == 7 and not run.is_complete for run in study.runs)  # type: ignore[attr-defined]
-    with pytest.raises(ConfigError, match="--train: expected a file"):
+    with pytest.raises(ConfigError, match="train: expected a file"):
         Study(Ner(), {}, Data(), tmp_path, variants, [0])
 
 
@@ -166,7 +166,7 @@ def test_a_curve_has_a_logarithmic_axis_and_the_ticks_asked_for() -> None:
     assert legend is not None and [text.get_text() for text in legend.get_texts()] == ["a", "b"]
 
 
-# ---- learnt weights
+# ---- learned weights
 
 
 def test_weights_are_averaged_over_seeds_alone(tmp_path: Path) -> None:

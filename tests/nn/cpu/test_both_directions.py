@@ -35,7 +35,7 @@ def test_equal_to_the_plain_stacks(
         [torch.randn(t.shape, dtype=torch.double, generator=generator) for t in bilm.zero_state(1).tensors()]
     )
     index, packing = torch.arange(length), Packing.from_lengths([length])
-    with torch.no_grad(), patch.object(both_directions, "BLOCK", block):
+    with torch.no_grad(), patch.object(both_directions, "TOKENS_PER_BLOCK", block):
         expected = bilm.run_stacks(words, index, index.flip(0), packing, state)
         stack = BidirectionalStack(bilm.forward_layers, bilm.backward_layers)
         outputs, end = stack(torch.stack((words, words.flip(0))), state, skip)

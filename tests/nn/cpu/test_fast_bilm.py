@@ -53,7 +53,7 @@ def test_values_and_gradients_do_not_depend_on_it(skip_connections: bool, data: 
     left, right = torch.randint(0, N_WORDS, (2, packing.n_tokens), generator=generator)
     if same:  # what each direction reads first
         left[: len(lengths)], right[packing.reverse[: len(lengths)]] = 2, 4
-    with patch.object(lstm_gradient, "BLOCK", n_rows * 4 * 5):
+    with patch.object(lstm_gradient, "GATE_NUMBERS_PER_BLOCK", n_rows * 4 * 5):
         found, expected = (learn(bilm, words, left, right, packing, given) for given in (False, True))
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, atol=1e-10, rtol=1e-10)

@@ -42,9 +42,9 @@ def test_single_precision_learns_the_same(input_learns: bool, n: int, size: int,
 def test_learning_and_reading_agree() -> None:
     highway = make_highway(24, 0)
     x = torch.randn(50, 24, generator=torch.Generator().manual_seed(1))
-    learnt = highway(x)
+    learned = highway(x)
     with torch.no_grad():
-        torch.testing.assert_close(highway(x), learnt.detach())
+        torch.testing.assert_close(highway(x), learned.detach())
 
 
 def test_frozen_weights_hand_gradients_on() -> None:

@@ -59,7 +59,9 @@ def test_values_and_gradients_equal_the_plain_layer(name: str, with_index: bool,
     weight_m, weight_c = draw(packing.n_tokens, d).detach(), draw(len(lengths), config.dim).detach()
     inputs = [x, state.output, state.cell, *layer.parameters()]
 
-    with patch.object(lstm_gradient, "BLOCK", data.draw(st.sampled_from([1, 100, 2**22]))):  # of a step, some, all
+    with patch.object(
+        lstm_gradient, "GATE_NUMBERS_PER_BLOCK", data.draw(st.sampled_from([1, 100, 2**22]))
+    ):  # of a step, some, all
         m, end = layer.run(x, index, packing, state)
         loss = (m * weight_m).sum() + (end.cell * weight_c).sum() + end.output.sum()
         gradients = torch.autograd.grad(loss, inputs)

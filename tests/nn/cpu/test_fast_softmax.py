@@ -36,7 +36,7 @@ def gradients(loss: Tensor, *of: Tensor) -> list[np.ndarray]:
 
 @pytest.fixture(params=[(2**21, 128), (30, 1)], ids=["one block", "many blocks"])
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast_softmax, "BLOCK", request.param[0])
+    monkeypatch.setattr(fast_softmax, "SCORES_PER_BLOCK", request.param[0])
     monkeypatch.setattr(fast_softmax, "FEWEST_ROWS", request.param[1])
 
 

@@ -43,5 +43,5 @@ def test_gradcheck(block: int, same_start: bool, with_index: bool, projection_di
         result: tuple[Tensor, Tensor] = LstmFunction.apply(x, *others, *settings)  # type: ignore[no-untyped-call]
         return result
 
-    with patch.object(lstm_gradient, "BLOCK", block):
+    with patch.object(lstm_gradient, "GATE_NUMBERS_PER_BLOCK", block):
         assert torch.autograd.gradcheck(run, (first, rest, *weights, *zero))

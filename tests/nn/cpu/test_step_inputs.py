@@ -13,7 +13,7 @@ from elmokit.nn.packing import Packing
 @pytest.mark.parametrize("block", [1, 30, 2**23])
 @pytest.mark.parametrize("n_words", [None, 3, 50], ids=["no index", "few words", "many words"])
 def test_every_step_reads_its_rows(block: int, n_words: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BLOCK", block)
+    monkeypatch.setattr(module, "NUMBERS_PER_BLOCK", block)
     packing, generator = Packing.from_lengths([5, 3, 3, 1]), torch.Generator().manual_seed(0)
     x, weight = torch.randn(n_words or packing.n_tokens, 4, generator=generator), torch.randn(4, 6, generator=generator)
     index = None if n_words is None else torch.randint(0, n_words, (packing.n_tokens,), generator=generator)

@@ -1,4 +1,4 @@
-"""Coreference learnt from a few little documents, through what all tasks share, and used on raw text."""
+"""Coreference learned from a few little documents, through what all tasks share, and used on raw text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from elmokit.tasks.coref.coref_settings import CorefSettings
-from elmokit.tasks.coref.task import Coref
+from elmokit.tasks.coref.coref_task import Coref
 from elmokit.tasks.runs.task_model import TaskModel
 from elmokit.tasks.runs.task_run import Data, open_run
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.tasks.coref.coref_metric import ClusterCounts, DocumentCounts, compare, coref_scores
+from elmokit.tasks.coref.coref_metric import ClusterCounts, DocumentCounts, cluster_counts, coref_scores
 from elmokit.tasks.coref.document import MentionSpan
 
 Partition = list[list[MentionSpan]]
@@ -55,7 +55,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_worked_cases(case: str) -> None:
     key, response, *expected = CASES[case]
-    counts = compare(clusters(key), clusters(response))
+    counts = cluster_counts(clusters(key), clusters(response))
     for metric, figures in zip((counts.muc, counts.b_cubed, counts.ceaf), expected, strict=True):
         if figures is not None:
             assert ratios(metric) == pytest.approx(figures)
@@ -72,13 +72,13 @@ def test_worked_cases(case: str) -> None:
 )
 def test_ceaf_on_the_example_of_luo(response: str, similarity: float, f1: float) -> None:
     """Luo (2005), with the similarity phi4 = 2 |K & R| / (|K| + |R|)."""
-    counts = compare(clusters("12345 67 89ABC"), clusters(response)).ceaf
+    counts = cluster_counts(clusters("12345 67 89ABC"), clusters(response)).ceaf
     assert numbers(counts) == pytest.approx((similarity, 3, similarity, len(response.split())))
     assert counts.f1 == pytest.approx(f1, abs=5e-4)
 
 
 def test_a_mention_in_two_clusters_of_the_key_stands_for_the_second() -> None:
-    counts = compare(clusters("ab bc"), clusters("abc"))
+    counts = cluster_counts(clusters("ab bc"), clusters("abc"))
     assert numbers(counts.mentions) == (3, 3, 3, 3)
     assert numbers(counts.muc) == (1, 2, 1, 2)  # b and c; a is alone
     # a finds a and b of its cluster of 2; b and c find both of theirs, and the response has 3
@@ -149,20 +149,20 @@ def numbers(counts: ClusterCounts) -> tuple[float, ...]:
 
 @given(partitions(), partitions())
 def test_equals_the_slow_twin(key: Partition, response: Partition) -> None:
-    counts = compare(key, response)
+    counts = cluster_counts(key, response)
     for name, expected in slow(key, response).items():
         assert numbers(getattr(counts, name)) == pytest.approx([float(x) for x in expected]), name
 
 
 @given(partitions(), partitions())
 def test_properties(key: Partition, response: Partition) -> None:
-    there, back = compare(key, response), compare(response, key)
+    there, back = cluster_counts(key, response), cluster_counts(response, key)
     for name in DocumentCounts.__dataclass_fields__:
         one, other = getattr(there, name), getattr(back, name)
         assert ratios(one) == pytest.approx(ratios(other)[::-1]), "recall one way is precision the other"
         assert 0 <= one.f1 <= 1 + 1e-12
-    gold = compare(key, key)
+    gold = cluster_counts(key, key)
     assert gold.b_cubed.f1 == gold.ceaf.f1 == gold.mentions.f1 == bool(key)
     assert gold.muc.f1 == any(len(cluster) > 1 for cluster in key)
-    shuffled = compare([cluster[::-1] for cluster in key[::-1]], response[::-1])
+    shuffled = cluster_counts([cluster[::-1] for cluster in key[::-1]], response[::-1])
     assert shuffled.ceaf.f1 == pytest.approx(there.ceaf.f1)

@@ -16,10 +16,10 @@ from elmokit.errors import ConfigError
 from elmokit.tasks.coref import antecedents as antecedents_module
 from elmokit.tasks.coref import spans as spans_module
 from elmokit.tasks.coref.antecedents import Antecedents, AntecedentScorer, antecedent_loss
+from elmokit.tasks.coref.coref_network import CorefNetwork, Mention, link
 from elmokit.tasks.coref.coref_settings import CorefSettings
 from elmokit.tasks.coref.document import Document
-from elmokit.tasks.coref.network import CorefNetwork, Mention, link
-from elmokit.tasks.coref.spans import SpanScorer, best_spans, mention_loss
+from elmokit.tasks.coref.spans import SpanScorer, keep_best_spans, mention_loss
 from elmokit.tasks.shared.inputs import ElmoSource, TextBatch, TextInputs, WordTable
 from elmokit.tasks.shared.task_base import TaskBatch, predict_batch
 
@@ -45,7 +45,7 @@ def batch(document: Document, n_layers: int = 0) -> TaskBatch[Document]:
 
 def network(config: CorefSettings = SMALL, seed: int = 0, n_layers: int = 0) -> CorefNetwork:
     torch.manual_seed(seed)
-    table = WordTable(learnt=torch.randn(2 + len(WORDS), 5))
+    table = WordTable(learned=torch.randn(2 + len(WORDS), 5))
     elmo = ElmoSource(n_layers, 4) if n_layers else None
     return CorefNetwork(TextInputs(settings=config, words=table, elmo=elmo), config, ["news", "vlog"])
 
@@ -73,7 +73,7 @@ def test_mention_scores_and_vectors_equal_the_slow_twin(monkeypatch: pytest.Monk
         return torch.cat((context[start], context[end], head, scorer.widths.weight[end - start]))
 
     for block in (1, 2, 100):
-        monkeypatch.setattr(spans_module, "BLOCK", block)
+        monkeypatch.setattr(spans_module, "FIRST_TOKENS_PER_BLOCK", block)
         scores = scorer(context, words, sentence)
         for start in range(9):
             for width in range(4):
@@ -108,7 +108,7 @@ def test_kept_spans_are_the_best_that_do_not_cross(data: st.DataObject) -> None:
         if not crosses and len(kept) < limit:
             kept.append((a, b))
 
-    starts, ends = best_spans(scores, limit)
+    starts, ends = keep_best_spans(scores, limit)
     assert list(zip(starts.tolist(), ends.tolist(), strict=True)) == sorted(kept)
 
 
@@ -136,7 +136,7 @@ def test_antecedent_scores_equal_the_slow_twin(monkeypatch: pytest.MonkeyPatch) 
 
     expected = {i: {j: score(i, j) for j in range(i)} for i in (0, 1, 4, 40, 74)}
     for block in (7, 1000):
-        monkeypatch.setattr(antecedents_module, "BLOCK", block)
+        monkeypatch.setattr(antecedents_module, "SPANS_PER_BLOCK", block)
         found = scorer(g, mention, speakers, torch.tensor(2))
         assert found.scores.shape == (n, 1 + k) and (found.scores[:, 0] == 0).all()
         for i, scores in expected.items():
@@ -190,7 +190,7 @@ def test_the_loss_joins_both() -> None:
     gold = torch.zeros_like(scores, dtype=torch.bool)
     for start, end in {span for cluster in document.clusters for span in cluster}:
         gold[start, end - start] = True
-    n_kept = len(best_spans(scores, 30)[0])  # half of 60 tokens
+    n_kept = len(keep_best_spans(scores, 30)[0])  # half of 60 tokens
     assert joint - alone == pytest.approx(0.25 * mention_loss(scores, gold).item() / n_kept, rel=1e-4)
 
 
@@ -276,7 +276,7 @@ def test_ten_thousand_tokens_in_memory_that_grows_with_the_length_alone() -> Non
 
 
 def test_settings_name_the_flag() -> None:
-    with pytest.raises(ConfigError, match=r"--batch-size: expected 1.*found 8"):
+    with pytest.raises(ConfigError, match=r"batch_size: expected 1.*found 8"):
         CorefSettings(batch_size=8)
-    with pytest.raises(ConfigError, match=r"--max-width: expected at least 1"):
+    with pytest.raises(ConfigError, match=r"max_width: expected at least 1"):
         CorefSettings(max_width=0)

@@ -1,4 +1,4 @@
-"""Coreference as a task: raw text in, JSON and colours out."""
+"""Coreference as a task: raw text in, JSON and colors out."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from elmokit.errors import InputError
+from elmokit.tasks.coref.coref_network import CorefPrediction, Mention
+from elmokit.tasks.coref.coref_task import Coref
 from elmokit.tasks.coref.document import Document
-from elmokit.tasks.coref.network import CorefPrediction, Mention
-from elmokit.tasks.coref.task import Coref
 from elmokit.tasks.runs.task_model import warn_of_labels
 
 TEXT = "Ada's owl sleeps. It likes her garden, and she feeds it."

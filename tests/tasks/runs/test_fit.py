@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -22,7 +23,7 @@ from elmokit.tasks.shared.task_base import TaskBatch, TaskNetwork, predict_batch
 from elmokit.tasks.shared.task_settings import FitSettings
 from elmokit.training import checkpoint
 from elmokit.training.checkpoint import Checkpoint
-from elmokit.training.settings_fields import from_json
+from elmokit.training.settings_fields import settings_from_json
 
 N = 23  # examples: rows of words, with a target each
 DATA = torch.randint(2, 9, (N, 3), generator=torch.Generator().manual_seed(0))
@@ -62,7 +63,7 @@ def toy(**changes: Any) -> FitState:
     )
     with torch.random.fork_rng():
         torch.manual_seed(config.seed)
-        inputs = TextInputs(settings=config, words=WordTable(learnt=torch.randn(9, 4)), elmo=ElmoSource(3, 4))
+        inputs = TextInputs(settings=config, words=WordTable(learned=torch.randn(9, 4)), elmo=ElmoSource(3, 4))
         return FitState(Toy(inputs), config)
 
 
@@ -146,8 +147,20 @@ def test_asked_to_stop_it_stops_after_the_step() -> None:
 def test_a_checkpoint_of_another_network_is_refused() -> None:
     state = toy()
     other = Checkpoint(state.to_checkpoint().record, {"now.linear.weight": torch.zeros(1)})
-    with pytest.raises(FormatError, match=r"expected tensor inputs\.words\.learnt of shape"):
+    with pytest.raises(FormatError, match=r"expected tensor inputs\.words\.learned of shape"):
         state.restore(other)
+
+
+def test_a_checkpoint_of_an_older_version_goes_on() -> None:
+    """Its word vectors have their former name, in the weights and in the state of the optimizer."""
+    state = toy()
+    list(islice(go(state), 3))
+    kept = state.to_checkpoint()
+    old = {re.sub(r"\.learned$", ".learnt", name): tensor for name, tensor in kept.tensors.items()}
+    assert old.keys() != kept.tensors.keys()
+    again = toy()
+    again.restore(Checkpoint(kept.record, old))
+    assert same(again.to_checkpoint(), kept)
 
 
 # ---- when it ends, and what it keeps
@@ -213,7 +226,7 @@ def test_what_is_no_number_stops_it_before_the_update() -> None:
         good = batch_of(chosen).texts[0]
         return TaskBatch(list(chosen), [TextBatch(good.mask, good.words, layers=good.layers * math.nan)])  # type: ignore[operator]
 
-    with pytest.raises(ElmoError, match=r"step 4: expected a finite loss and gradient, found nan .*--learning-rate"):
+    with pytest.raises(ElmoError, match=r"step 4: expected a finite loss and gradient, found nan .*learning_rate"):
         list(fit(state, sizes=SIZES, batch_of=broken, evaluate=accuracy(state), metric="accuracy"))
     assert all(torch.equal(tensor, before[name]) for name, tensor in state.network.state_dict().items())
 
@@ -246,9 +259,9 @@ def test_like_lengths_share_a_batch_in_an_order_that_changes() -> None:
 
 def test_settings_come_back_from_json() -> None:
     config = FitSettings(seed=3, elmo_at="both")
-    assert from_json(FitSettings, asdict(config), "here") == config
+    assert settings_from_json(FitSettings, asdict(config), "here") == config
     with pytest.raises(FormatError, match=r"here: expected settings of this version of elmokit, found odd"):
-        from_json(FitSettings, {**asdict(config), "odd": 1}, "here")
+        settings_from_json(FitSettings, {**asdict(config), "odd": 1}, "here")
 
 
 def test_settings_of_an_older_version_come_back() -> None:
@@ -256,17 +269,17 @@ def test_settings_of_an_older_version_come_back() -> None:
     old = asdict(FitSettings(seed=3, optimizer="adadelta"))
     old["optimiser"] = old.pop("optimizer")
     del old["train_fraction"]
-    assert from_json(FitSettings, old, "here") == FitSettings(seed=3, optimizer="adadelta")
+    assert settings_from_json(FitSettings, old, "here") == FitSettings(seed=3, optimizer="adadelta")
 
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("epochs", 0, "--epochs: expected at least 1, found 0"),
-        ("dropout", 1.0, "--dropout: expected less than 1, found 1.0"),
-        ("optimizer", "sgd", "--optimizer: expected adam or adadelta, found 'sgd'"),
-        ("seed", 0.5, "--seed: expected an integer"),
-        ("learning_rate", "fast", "--learning-rate: expected a number"),
+        ("epochs", 0, "epochs: expected at least 1, found 0"),
+        ("dropout", 1.0, "dropout: expected less than 1, found 1.0"),
+        ("optimizer", "sgd", "optimizer: expected adam or adadelta, found 'sgd'"),
+        ("seed", 0.5, "seed: expected an integer"),
+        ("learning_rate", "fast", "learning_rate: expected a number"),
     ],
 )
 def test_limits_name_the_flag(name: str, value: object, message: str) -> None:

@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 import torch
 from toy_elmo import DIM, N_LAYERS, ToyElmo, token_layers
+from typer.testing import CliRunner
 
+from elmokit.cli import app
 from elmokit.embed.elmo import Elmo
 from elmokit.errors import ConfigError, FormatError, OutputError
 from elmokit.tasks.runs import layer_cache
@@ -92,6 +94,13 @@ def damage_data(path: Path) -> None:
     path.with_suffix(".npy").write_bytes(content)
 
 
+def move_first_sentence(path: Path) -> None:
+    """The rows of a sentence are others, in an index that is valid otherwise."""
+    content = path.read_text()
+    assert content.count("[0, 3]") == 1
+    path.write_text(content.replace("[0, 3]", "[1, 3]"))
+
+
 DAMAGE = {
     "a bit": damage_data,
     "cut off": lambda path: path.with_suffix(".npy").write_bytes(path.with_suffix(".npy").read_bytes()[:-3]),
@@ -102,6 +111,7 @@ DAMAGE = {
     "another index": lambda path: path.write_text("[1]"),
     "another version": lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 0})),
     "index gone": lambda path: path.unlink(),
+    "another place": move_first_sentence,
 }
 
 
@@ -138,7 +148,7 @@ def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
 
 def test_a_text_that_cannot_fit_is_told_at_once(tmp_path: Path) -> None:
     elmo = CountingElmo()
-    with pytest.raises(ConfigError, match="--cache-limit: expected room for the"):
+    with pytest.raises(ConfigError, match="cache_limit: expected room for the"):
         LayerCache(tmp_path, limit=ROW).layers(elmo, TEXT)  # type: ignore[arg-type]
     assert elmo.asked == []
 
@@ -168,7 +178,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(layer_cache.np.lib.format, "write_array_header_1_0", full)
-    with pytest.raises(OutputError, match=r"No space left on device; free space, or choose another --cache-dir"):
+    with pytest.raises(OutputError, match=r"No space left on device; free space, or choose another cache_dir"):
         LayerCache(tmp_path).layers(ToyElmo(), TEXT)  # type: ignore[arg-type]
     assert not list(tmp_path.rglob("*.n*"))
 
@@ -196,6 +206,15 @@ def test_clearing(tmp_path: Path) -> None:
     assert (entry.model, entry.state, entry.sentences, entry.tokens) == ("f" * 64, "reset", 3, 7)
     assert entry.bytes == cache.clear() > 7 * ROW
     assert cache.entries() == [] and not size(tmp_path)
+
+
+def test_a_file_in_the_place_of_the_cache(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    for command in ("list", "clear"):
+        result = CliRunner().invoke(app, ["cache", command, "--cache-dir", str(tmp_path / "file")])
+        assert result.exit_code == 2 and "expected the folder of a layer cache, found something else" in result.stderr
+    assert (tmp_path / "file").read_text() == "precious"
+    assert CliRunner().invoke(app, ["cache", "clear", "--cache-dir", str(tmp_path / "missing")]).exit_code == 0
 
 
 def test_the_default_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

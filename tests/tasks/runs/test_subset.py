@@ -30,10 +30,10 @@ def test_the_whole_is_the_whole_and_seeds_differ() -> None:
 
 
 def test_a_part_without_examples_is_refused() -> None:
-    with pytest.raises(InputError, match=r"--train-fraction: expected a part of the 200 training .* found 0.001"):
+    with pytest.raises(InputError, match=r"train_fraction: expected a part of the 200 training .* found 0.001"):
         subset(range(200), 0.001, 0)
     assert len(subset(range(600), 0.001, 0)) == 1
     assert subset([], 0.5, 0) == []
     for wrong in (1.1, -0.1):
-        with pytest.raises(ConfigError, match="--train-fraction: expected at"):
+        with pytest.raises(ConfigError, match="train_fraction: expected at"):
             FitSettings(train_fraction=wrong)

@@ -63,7 +63,7 @@ def elmo_twin(inputs: TextInputs, place: str, tokens: list[str]) -> list[torch.T
 
 def word_twin(inputs: TextInputs, row: int) -> torch.Tensor:
     assert inputs.words is not None
-    return torch.cat((inputs.words.learnt.detach(), inputs.words.fixed))[row]
+    return torch.cat((inputs.words.learned.detach(), inputs.words.fixed))[row]
 
 
 def characters_twin(inputs: TextInputs, token: str) -> torch.Tensor:
@@ -202,7 +202,7 @@ def test_a_bilm_that_was_trained_starts_from_zero(tmp_path: Path) -> None:
     assert bilm is not None and bilm.record()["state"] == "reset"
     bilm.save(tmp_path / "saved")
     assert load_model(tmp_path / "saved").config.state == "reset"
-    with pytest.raises(ConfigError, match="expected reset with --finetune-bilm"):
+    with pytest.raises(ConfigError, match="expected reset with finetune_bilm"):
         load_bilm(settings(model=str(folder), finetune_bilm=True, state="warm"), str(folder))
 
 
@@ -218,7 +218,7 @@ def test_a_word_is_looked_up_as_it_is_then_in_lower_case(tmp_path: Path) -> None
     config = settings(vectors=write_vectors(tmp_path))
     words, table = new_words(config, [["The", "zzz", "Berlin"], ["zzz", "once"]], [["CAT", "other"]])
     assert table is not None
-    assert words.rows[:3] == ["<padding>", "<unknown>", "zzz"] and words.n_learnt == 3  # zzz: twice, without a vector
+    assert words.rows[:3] == ["<padding>", "<unknown>", "zzz"] and words.n_learned == 3  # zzz: twice, without a vector
     vector = {token: table(torch.tensor([words.row(token)]))[0].tolist() for token in ("the", "THE", "Berlin", "CAT")}
     assert vector == {"the": [1, 0, 0], "THE": [1, 0, 0], "Berlin": [5, 5, 5], "CAT": [0, 1, 0]}
     assert words.row("once") == words.row("other") == words.row("never") == 1
@@ -232,32 +232,32 @@ def test_only_words_of_the_training_data_are_trained(tmp_path: Path) -> None:
     frozen_words, frozen = new_words(settings(vectors=write_vectors(tmp_path)), train, others)
     words, table = new_words(settings(vectors=write_vectors(tmp_path), train_vectors=True), train, others)
     assert frozen is not None and table is not None
-    assert frozen_words.n_learnt == 3 and words.n_learnt == 4
+    assert frozen_words.n_learned == 3 and words.n_learned == 4
     assert words.row("the") == 3 and words.row("cat") > 3
     everything = torch.arange(2, len(words.rows))
     table(everything).sum().backward()
-    assert table.learnt.grad is not None and table.learnt.grad[2:].all() and not table.fixed.requires_grad
+    assert table.learned.grad is not None and table.learned.grad[2:].all() and not table.fixed.requires_grad
     for token in ("the", "cat", "Berlin"):
         assert torch.equal(table(torch.tensor(words.row(token))), frozen(torch.tensor(frozen_words.row(token))))
 
 
-def test_without_vectors_the_words_of_the_training_data_are_learnt() -> None:
+def test_without_vectors_the_words_of_the_training_data_are_learned() -> None:
     words, table = new_words(settings(), [["a", "b", "b", "a", "c"]], [["d"]])
-    assert words.rows == ["<padding>", "<unknown>", "a", "b"] and words.n_learnt == 4
-    assert table is not None and table.learnt.shape == (4, 4) and not len(table.fixed)
+    assert words.rows == ["<padding>", "<unknown>", "a", "b"] and words.n_learned == 4
+    assert table is not None and table.learned.shape == (4, 4) and not len(table.fixed)
     nothing, no_table = new_words(settings(word_dim=0), [["a", "a"]], [])
     assert no_table is None and nothing.row("a") == 1
 
 
-def test_limits_name_the_flag() -> None:
+def test_limits_name_the_setting() -> None:
     for name, value, message in (
-        ("elmo_at", "middle", "--elmo-at: expected input or output or both, found 'middle'"),
-        ("elmo_dropout", 1.0, "--elmo-dropout: expected less than 1"),
-        ("mix_l2", -1.0, "--mix-l2: expected at least 0"),
-        ("mix_l2", float("nan"), "--mix-l2: expected a number"),
-        ("word_dim", 1.5, "--word-dim: expected an integer"),
-        ("elmo", "yes", "--elmo: expected a bool"),
-        ("character_dim", 0, "--character-dim: expected at least 1"),
+        ("elmo_at", "middle", "elmo_at: expected input or output or both, found 'middle'"),
+        ("elmo_dropout", 1.0, "elmo_dropout: expected less than 1"),
+        ("mix_l2", -1.0, "mix_l2: expected at least 0"),
+        ("mix_l2", float("nan"), "mix_l2: expected a number"),
+        ("word_dim", 1.5, "word_dim: expected an integer"),
+        ("elmo", "yes", "elmo: expected a bool"),
+        ("character_dim", 0, "character_dim: expected at least 1"),
     ):
         with pytest.raises(ConfigError, match=message):
             settings(**{name: value})

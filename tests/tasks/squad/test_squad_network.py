@@ -14,9 +14,9 @@ from torch import Tensor
 from elmokit.errors import InputError
 from elmokit.tasks.shared.dropout import VariationalDropout
 from elmokit.tasks.squad import Squad, attention
-from elmokit.tasks.squad.attention import BiAttention, SelfAttention, Trilinear, best_spans
-from elmokit.tasks.squad.network import BiDaf
+from elmokit.tasks.squad.attention import BiAttention, SelfAttention, Trilinear, best_answer_spans
 from elmokit.tasks.squad.question import Passage, Question
+from elmokit.tasks.squad.squad_network import BiDaf
 
 WIDTH = 5
 
@@ -75,7 +75,7 @@ def test_bi_attention(seed: int) -> None:
 
 @pytest.mark.parametrize("block", [1 << 24, 1, 3 * 7 * 2])  # all rows at once, one by one, two by two
 def test_self_attention(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "BLOCK", block)
+    monkeypatch.setattr(attention, "SIMILARITIES_PER_BLOCK", block)
     torch.manual_seed(0)
     module = SelfAttention(n_in=WIDTH)
     random_parameters(module)
@@ -108,7 +108,7 @@ def test_best_spans(n_steps: int, max_tokens: int, seed: int, length: int) -> No
     # few different values, so that there are ties
     start, end = (torch.randint(0, 4, (2, n_steps), generator=random).float() for _ in range(2))
     mask = masks(length, n_steps)
-    first, last, score = best_spans(
+    first, last, score = best_answer_spans(
         start.masked_fill(~mask, -torch.inf), end.masked_fill(~mask, -torch.inf), max_tokens
     )
     for k, n in enumerate((length, n_steps)):

@@ -13,9 +13,9 @@ from elmokit.errors import ConfigError, InputError
 from elmokit.tasks.runs.task_model import TaskModel
 from elmokit.tasks.runs.task_run import Data, open_run
 from elmokit.tasks.squad import Squad
-from elmokit.tasks.squad.network import Answer
 from elmokit.tasks.squad.question import Passage, Question
-from elmokit.tasks.squad.task import SquadSettings
+from elmokit.tasks.squad.squad_network import SquadAnswer
+from elmokit.tasks.squad.squad_task import SquadSettings
 
 TASK = Squad()
 PASSAGE = "The mill on the Rhine was built in 1790. Anna's aunt sold it to the town after the war, for 300 crowns."
@@ -28,9 +28,11 @@ def ask(question: str, answer: str = "", *, passage: str = PASSAGE, article: str
     return Question.from_text(question, made, id=id, article=article, answers=(answer,) if answer else (), span=span)
 
 
-def answer(text: str, *, passage: str = PASSAGE, score: float = 0.5) -> Answer:
+def answer(text: str, *, passage: str = PASSAGE, score: float = 0.5) -> SquadAnswer:
     start = passage.index(text)
-    return Answer(text, Passage.from_text(passage).tokens_at(start, start + len(text)), start, start + len(text), score)
+    return SquadAnswer(
+        text, Passage.from_text(passage).tokens_at(start, start + len(text)), start, start + len(text), score
+    )
 
 
 def articles(**sizes: int) -> list[Question]:
@@ -66,7 +68,7 @@ def test_the_smallest_article_is_held_out_where_all_are_too_large() -> None:
 
 
 def test_one_article_cannot_be_divided() -> None:
-    with pytest.raises(InputError, match="--hold-out: expected two or more articles to divide, found 1; give --dev"):
+    with pytest.raises(InputError, match="hold_out: expected two or more articles to divide, found 1; give dev"):
         TASK.hold_out(articles(a=5), SquadSettings())
 
 
@@ -159,7 +161,7 @@ def test_show() -> None:
 
 def test_settings() -> None:
     assert SquadSettings().elmo_at == "both"
-    with pytest.raises(ConfigError, match="--max-answer: expected at least 1, found 0"):
+    with pytest.raises(ConfigError, match="max_answer: expected at least 1, found 0"):
         SquadSettings(max_answer=0)
 
 

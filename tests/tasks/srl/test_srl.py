@@ -25,8 +25,8 @@ from elmokit.tasks.shared.tags import Span
 from elmokit.tasks.shared.task_base import TaskBatch, predict_batch
 from elmokit.tasks.shared.task_settings import Place
 from elmokit.tasks.srl import Srl, SrlSettings
-from elmokit.tasks.srl.network import SrlNetwork
 from elmokit.tasks.srl.proposition import LabeledPredicate, Proposition, Roles, SrlSentence
+from elmokit.tasks.srl.srl_network import SrlNetwork
 from elmokit.tasks.srl.viterbi import bio_viterbi
 
 VOCABULARY = ("the", "cat", "dog", "saw", "heard", "and", "a", "bird", "quietly", "that", "today", ".", "hello")
@@ -82,7 +82,7 @@ def make_network(elmo_at: Place | None = None, **changes: object) -> SrlNetwork:
     task = Srl()
     chosen = SMALL | changes | ({"elmo": True, "elmo_at": elmo_at, "elmo_dropout": 0.0} if elmo_at else {})
     options = SrlSettings(**chosen)  # type: ignore[arg-type]
-    table = WordTable(learnt=torch.randn(len(WORDS) + 2, 10))
+    table = WordTable(learned=torch.randn(len(WORDS) + 2, 10))
     source = ElmoSource(n_layers=3, dim=6) if elmo_at else None
     inputs = TextInputs(settings=options, words=table, elmo=source)
     return task.network(inputs, options, task.labels(EXAMPLES))
@@ -234,7 +234,7 @@ def write_columns(path: Path, sentences: list[SrlSentence]) -> None:
             file.write("\n")
 
 
-def test_twenty_sentences_are_learnt_by_heart(tmp_path: Path) -> None:
+def test_twenty_sentences_are_learned_by_heart(tmp_path: Path) -> None:
     random = Random(0)
     nouns, verbs, times = (("the cat", "a dog", "birds"), ("saw", "heard", "chased"), ("today", "at noon", ""))
     examples = [EXAMPLES[2]]

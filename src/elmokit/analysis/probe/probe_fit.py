@@ -39,7 +39,7 @@ class ProbeSettings:
             raise ConfigError(f"--learning-rate: expected a number between 0 and 1, found {self.learning_rate}")
 
 
-class TokenVectors:
+class ProbeVectors:
     """All layers of all tokens of a text, (N, L + 1, 2D) in float16, memory-mapped in a temporary file."""
 
     def __init__(self, elmo: Elmo, sentences: Sequence[Sequence[str]], meter: Meter) -> None:
@@ -71,7 +71,7 @@ class TokenVectors:
         del self._array
         self._file.close()
 
-    def __enter__(self) -> TokenVectors:
+    def __enter__(self) -> ProbeVectors:
         return self
 
     def __exit__(
@@ -104,7 +104,7 @@ class Probes(nn.Module):
 
 
 def fit_probes(
-    vectors: TokenVectors, tags: Places, n_tags: int, views: Sequence[View], settings: ProbeSettings
+    vectors: ProbeVectors, tags: Places, n_tags: int, views: Sequence[View], settings: ProbeSettings
 ) -> Probes:
     """Train one classifier per view; tags: (N,) of the tokens.
 
@@ -134,7 +134,7 @@ def fit_probes(
 
 
 @torch.inference_mode()
-def predict_tags(probes: Probes, vectors: TokenVectors, views: Sequence[View]) -> Places:
+def predict_tags(probes: Probes, vectors: ProbeVectors, views: Sequence[View]) -> Places:
     """Predicted tag of every token for every view, (V, N)."""
     predictions: Places = torch.cat([probes(block).argmax(dim=2) for block in vectors.blocks(views)], dim=1).numpy()
     return predictions

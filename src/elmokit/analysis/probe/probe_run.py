@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from elmokit.analysis.probe.majority_tag import majority_per_word
-from elmokit.analysis.probe.probe_fit import ProbeSettings, TokenVectors, fit_probes, predict_tags
+from elmokit.analysis.probe.probe_fit import ProbeSettings, ProbeVectors, fit_probes, predict_tags
 from elmokit.analysis.shared.layers import Meter, View
 from elmokit.embed.elmo import Elmo
 from elmokit.embed.embed_files import Progress
@@ -86,8 +86,8 @@ def _accuracy(
     gold = np.array([numbers.get(tag, -1) for tag in test.tags])  # -1 is never predicted
     tags = np.array([numbers[tag] for tag in train.tags])
     with (
-        TokenVectors(elmo, train.sentences, meter) as training,
-        TokenVectors(elmo, test.sentences, meter) as tested,
+        ProbeVectors(elmo, train.sentences, meter) as training,
+        ProbeVectors(elmo, test.sentences, meter) as tested,
     ):
         probes = fit_probes(training, tags, len(numbers), views, settings)
         right = (predict_tags(probes, tested, views) == gold).mean(axis=1)

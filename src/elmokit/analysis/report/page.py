@@ -30,7 +30,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Picture:
+class PageImage:
     """A drawing."""
 
     name: str  # file name suffix, after the name of the page
@@ -53,7 +53,7 @@ class Points:
     points: tuple[Text, ...]
 
 
-Block = Text | Table | Picture | Listing | Points
+Block = Text | Table | PageImage | Listing | Points
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class Page:
     sections: tuple[Section, ...]
 
     @property
-    def pictures(self) -> list[Picture]:
+    def pictures(self) -> list[PageImage]:
         """All figures, in order."""
-        return [block for section in self.sections for block in section.blocks if isinstance(block, Picture)]
+        return [block for section in self.sections for block in section.blocks if isinstance(block, PageImage)]
 
 
 _STYLE = """
@@ -125,7 +125,7 @@ def _html_block(block: Block) -> str:
             return (
                 f'<div class="{kind}"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
             )
-        case Picture(_, svg, says):
+        case PageImage(_, svg, says):
             source = f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
             return f'<figure><img src="{source}" alt="{html.escape(says)}"></figure>'
         case Listing(text, summary):
@@ -149,7 +149,7 @@ def to_markdown(page: Page, stem: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def picture_file(stem: str, picture: Picture) -> str:
+def picture_file(stem: str, picture: PageImage) -> str:
     """File name of a figure of a page."""
     return f"{stem}-{picture.name}.svg"
 
@@ -161,7 +161,7 @@ def _markdown_block(block: Block, stem: str) -> str:
             cells: list[Sequence[str]] = [[_markdown(column) for column in columns], line]
             cells += [[_markdown(cell) for cell in row] for row in rows]
             return "\n".join(f"| {' | '.join(row)} |" for row in cells)
-        case Picture(_, _, says):
+        case PageImage(_, _, says):
             return f"![{_markdown(says)}](<{picture_file(stem, block)}>)"
         case Listing(text, summary):
             fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 3)

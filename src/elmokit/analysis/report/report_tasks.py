@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.analysis.report import paper
-from elmokit.analysis.report.page import Block, Listing, Picture, Points, Section, Table
+from elmokit.analysis.report.page import Block, Listing, PageImage, Points, Section, Table
 from elmokit.analysis.report.report_inputs import NOT_MEASURED, Inputs, Part, ResultsFile
 from elmokit.analysis.shared.plots import picture
 from elmokit.analysis.studies.layer_weights import weights_map, weights_of
@@ -151,7 +151,7 @@ def figure_1(inputs: Inputs) -> Part:
             measured.add(facts["task"])
             says = f"{name}: {facts['metric']} with and without ELMo against the number of training examples"
             svg = picture(curve(facts), ".svg")
-            blocks += [Picture(f"figure-1-{k}", svg, says), Table(COLUMNS, tuple(rows(facts)))]
+            blocks += [PageImage(f"figure-1-{k}", svg, says), Table(COLUMNS, tuple(rows(facts)))]
             counts, seeds = facts["examples"], _seeds(len(facts["seeds"]))
             blocks.append(
                 f"Ours for {name}: {facts['metric']}, {seeds}; {counts['dev']:,} examples for dev, {counts['test']:,} "
@@ -185,9 +185,9 @@ def figure_2(inputs: Inputs) -> Part:
     return _part("Figure 2: the weights that tasks learn", blocks, [] if drawn else ["all tasks"])
 
 
-def _weights(name: str, facts: Mapping[str, Any]) -> Picture:
+def _weights(name: str, facts: Mapping[str, Any]) -> PageImage:
     rows = [f"{row['name']} {' '.join(f'{weight:.2f}' for weight in row['weights'])}" for row in facts["rows"]]
-    return Picture(name, picture(weights_map(facts), ".svg"), f"weights of the layers: {'; '.join(rows)}")
+    return PageImage(name, picture(weights_map(facts), ".svg"), f"weights of the layers: {'; '.join(rows)}")
 
 
 def _part(title: str, blocks: Sequence[Block], missing: Sequence[str]) -> Part:

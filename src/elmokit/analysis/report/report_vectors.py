@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.analysis.report import paper
-from elmokit.analysis.report.page import Block, Bold, Picture, Section, Table, Text
+from elmokit.analysis.report.page import Block, Bold, PageImage, Section, Table, Text
 from elmokit.analysis.report.report_inputs import NOT_MEASURED, Inputs, Part
 from elmokit.analysis.shared.plots import heat_map, picture
 
@@ -26,9 +26,10 @@ def table_4(inputs: Inputs) -> Part:
             where = f"{corpus['tokens']:,} tokens, where {facts['word']} occurs {corpus['occurrences']:,} times"
             query = _marked(facts["sentence"], facts["position"])
             blocks.append(("Ours: nearest to ", *query, f" among {where}:"))
+            neighbors = facts["neighbors"] if "neighbors" in facts else facts["neighbours"]  # until version 0.3
             lines = [
                 (view if not k else "", f"{near['similarity']:.3f}", _marked(near["sentence"], near["position"]))
-                for view, nearest in facts["neighbours"].items()
+                for view, nearest in neighbors.items()
                 for k, near in enumerate(nearest)
             ]
             if facts.get("static"):
@@ -138,7 +139,7 @@ def beyond(inputs: Inputs) -> list[Part]:
             blocks += [
                 (*_marked(sentences[0], at[0]), "; ", *_marked(sentences[1], at[1])),
                 Table(("", "cosine"), similarity),
-                Picture(f"compare-{k}", picture(figure, ".svg"), says),
+                PageImage(f"compare-{k}", picture(figure, ".svg"), says),
                 one.source(),
             ]
     return [Part(Section("Beyond the paper: senses in two sentences", tuple(blocks)))] if blocks else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 
 from elmokit.analysis.report import paper
-from elmokit.analysis.report.page import Block, Picture, Section
+from elmokit.analysis.report.page import Block, PageImage, Section
 from elmokit.analysis.report.report_inputs import Inputs
 from elmokit.analysis.shared.plots import bars, picture
 from elmokit.weights.model import Model
@@ -42,7 +42,7 @@ def measured_gains(inputs: Inputs) -> dict[str, float]:
     return gains
 
 
-def gains_chart(gains: dict[str, float]) -> Picture:
+def gains_chart(gains: dict[str, float]) -> PageImage:
     """Bars of our gains and the paper's. gains: in points, by task."""
     names = [paper.TABLE_1[task].name for task in gains]
     theirs = [float(paper.TABLE_1[task].gain.split(" / ")[0]) for task in gains]
@@ -56,4 +56,4 @@ def gains_chart(gains: dict[str, float]) -> Picture:
         f"{name} {gain:+.1f} (paper {other:+.1f})"
         for name, gain, other in zip(names, gains.values(), theirs, strict=True)
     )
-    return Picture("gains", picture(figure, ".svg"), says)
+    return PageImage("gains", picture(figure, ".svg"), says)

@@ -47,7 +47,7 @@ class FoundNeighbors:
             "position": self.query.occurrence.position,
             "word": self.query.occurrence.word,
             "corpus": {"sentences": self.sentences, "tokens": self.tokens, "occurrences": self.occurrences},
-            "neighbours": {
+            "neighbors": {
                 view.name: [
                     {
                         "similarity": near.similarity,
@@ -99,7 +99,7 @@ def scan(
     """Exact search by embedding the corpus on the fly, without storing vectors, in bounded memory."""
     if elmo.state not in INDEPENDENT_STATES:
         expected = " or ".join(INDEPENDENT_STATES)
-        raise ConfigError(f"state: expected {expected}, as a query has no sentence before it, found {elmo.state}")
+        raise ConfigError(f"--state: expected {expected}, as a query has no sentence before it, found {elmo.state}")
     views = query.views
     one = views[0] if len(views) == 1 and views[0].minus is None else None
     nearest = [_Nearest(k) for _ in views]

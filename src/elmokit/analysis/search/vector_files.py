@@ -22,7 +22,7 @@ Floats = NDArray[np.floating]
 SHARD_BYTES = 128 * 2**20
 LISTS = 256  # IVF lists per approximate shard: few, because every token is compared with each centroid when added
 POINTS_PER_LIST = 64  # tokens to train the IVF centroids on
-BLOCK = 2**14  # rows converted to float32 at a time
+ROWS_PER_BLOCK = 2**14  # rows converted to float32 at a time
 QUERIES, NEAREST = 64, 10  # recall measurement: number of query tokens and of neighbors per query
 ENOUGH = 0.95  # target recall of an approximate index, which determines its number of probes
 
@@ -84,8 +84,8 @@ class VectorWriter:
         number, shard = len(self._samples), self._shard[:rows]
         if self._index is None:
             self._index = self._new(shard)
-        for at in range(0, rows, BLOCK):
-            self._index.add(shard[at : at + BLOCK].float().numpy())
+        for at in range(0, rows, ROWS_PER_BLOCK):
+            self._index.add(shard[at : at + ROWS_PER_BLOCK].float().numpy())
         path = self._folder / f"vectors-{number:04}.faiss"
         try:
             self._faiss.write_index(self._index, str(path))

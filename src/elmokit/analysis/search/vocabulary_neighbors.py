@@ -6,17 +6,10 @@ import numpy as np
 
 from elmokit.analysis.search.static_vectors import NearWord
 from elmokit.analysis.search.vector_files import unit
+from elmokit.analysis.shared.frequent_words import frequent_words
 from elmokit.embed.elmo import Elmo
-from elmokit.weights.model import Model
 
 NEIGHBOR_WORDS = 5000
-_MARKS = {"<S>", "</S>", "<UNK>", "<bos>", "<eos>", "<oov>", "<pad>"}
-
-
-def frequent_words(model: Model, n: int) -> list[str]:
-    """The first n words of the vocabulary that have a letter; vocabularies are sorted by frequency."""
-    head = (model.vocabulary or ())[: 2 * n + 10]
-    return [word for word in head if word not in _MARKS and any(map(str.isalpha, word))][:n]
 
 
 class VocabularyNeighbors:

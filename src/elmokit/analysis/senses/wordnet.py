@@ -8,10 +8,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from elmokit.disk.json_file import read_bytes
-from elmokit.disk.limits import check_ratio, exceeded, limits
-from elmokit.disk.unpack import DAMAGED
+from elmokit.disk.limits import exceeded, limits
+from elmokit.disk.unpack import DAMAGED, compression, decompressed
 from elmokit.errors import FormatError, InputError
 
 DEBIAN = Path("/usr/share/wordnet")  # install location of the packages wordnet-base and wordnet-sense-index
@@ -26,6 +27,14 @@ _POS = {
 _TYPES = {"n": 1, "v": 2, "a": 3, "r": 4, "s": 5}  # the same by their letters in data files
 _PARTS = {"NOUN": "noun", "VERB": "verb", "ADJ": "adj", "ADV": "adv"}  # of file names
 _INDEX = "index.sense"
+_HEADERS = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+_LONGEST_HEADER = 2**20  # bytes of a long name, or of pax attributes
 _DATABASE = tuple(f"{kind}.{part}" for part in _PARTS.values() for kind in ("index", "data"))
 
 Senses = dict[tuple[str, str], list[str]]  # keys by lemma, as "take_place", and NOUN, VERB, ADJ or ADV
@@ -74,24 +83,47 @@ def _folder(path: Path) -> dict[str, Path | bytes]:
 
 
 def _tar(path: Path) -> dict[str, Path | bytes]:
-    """Read the relevant files from anywhere in the archive, without extracting to disk."""
+    """Read the relevant files from anywhere in the archive, without extracting to disk.
+
+    The archive is read once, front to back, through a decompressor that checks the compression ratio: tarfile reads
+    whole headers into memory, which may claim any size.
+    """
     files: dict[str, Path | bytes] = {}
-    total = 0
     try:
-        with tarfile.open(path) as archive:
+        with (
+            path.open("rb") as packed,
+            decompressed(packed, compression(packed), str(path)) as unpacked,
+            tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_Member) as archive,
+        ):
             for member in archive:
                 name = Path(member.name).name
-                total += member.size  # checked for every member, because skipped members are decompressed, too
-                check_ratio(str(path), path.stat().st_size, total)
-                if member.size > limits().text:
-                    raise exceeded(f"{path}/{name}", f"expected at most {limits().text:,} bytes, found {member.size:,}")
-                if name in (_INDEX, *_DATABASE) and (file := archive.extractfile(member)) is not None:
+                _check_size(member, f"{path}/{name}")  # a header may have changed the size
+                if name in (_INDEX, *_DATABASE) and member.isreg() and (file := archive.extractfile(member)):
                     files[name] = file.read()
     except (tarfile.TarError, *DAMAGED, OSError, ValueError) as error:
         if isinstance(error, FormatError):
             raise
         raise InputError(f"{path}: expected a folder or a complete tar file ({error})") from None
     return files
+
+
+class _Member(tarfile.TarInfo):
+    """Entry of a tar file whose size is checked before its content is read."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Parse a header block."""
+        member = super().frombuf(buf, encoding, errors)
+        _check_size(member, "tar file")
+        return member
+
+
+def _check_size(member: tarfile.TarInfo, label: str) -> None:
+    is_header = member.type in _HEADERS
+    most = _LONGEST_HEADER if is_header else limits().text
+    if member.size > most:
+        what = " of a header" if is_header else ""
+        raise exceeded(label, f"expected at most {most:,} bytes{what}, found {member.size:,}")
 
 
 def _content(file: Path | bytes) -> bytes:

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from elmokit.analysis.search.vocabulary_neighbors import frequent_words
+from elmokit.analysis.shared.frequent_words import frequent_words
 from elmokit.embed.word_reader import WordReader
 from elmokit.errors import ConfigError
 from elmokit.nn.convolution import Convolution

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shlex
@@ -14,9 +13,8 @@ from typing import Any
 
 from elmokit import __version__
 from elmokit.disk.digest import file_sha256
-from elmokit.disk.json_file import from_json, read_json
+from elmokit.disk.json_file import from_json, read_json, write_json
 from elmokit.disk.outputs import check_output
-from elmokit.disk.whole import new_file
 from elmokit.errors import FormatError
 from elmokit.weights.model import Model
 
@@ -115,9 +113,7 @@ def write_results(path: PathLike, results: Results, *, overwrite: bool = False) 
     """Write a results file atomically, with the versions of the software and the machine class."""
     target = check_target(path, overwrite=overwrite)
     results = replace(results, versions=results.versions or versions(), machine=results.machine or machine_class())
-    text = json.dumps({"format": _FORMAT, **asdict(results)}, ensure_ascii=False, allow_nan=False, indent=1)
-    with new_file(target, replace=overwrite) as fresh:
-        fresh.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")  # escapes lone surrogates
+    write_json(target, {"format": _FORMAT, **asdict(results)}, replace=overwrite, finite=True)
 
 
 def read_results(path: PathLike) -> Results:

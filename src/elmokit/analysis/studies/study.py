@@ -14,7 +14,7 @@ from elmokit.tasks.runs import run_folder as files
 from elmokit.tasks.runs.task_run import Data, require_room
 from elmokit.tasks.shared.task_base import Task
 from elmokit.tasks.shared.task_settings import FitSettings
-from elmokit.training.settings_fields import flag, from_json
+from elmokit.training.settings_fields import flag, settings_from_json
 
 RESULTS = "results.json"  # results of the study, next to the run folders
 PACKAGED = "the packaged model"
@@ -114,7 +114,7 @@ class Study:
 
     def _differences(self, run: PlannedRun) -> list[str]:
         record = files.read_record(run.folder, self.task.name)
-        then = asdict(from_json(self.task.settings, record["settings"], str(run.folder / files.SETTINGS)))
+        then = asdict(settings_from_json(self.task.settings, record["settings"], str(run.folder / files.SETTINGS)))
         now = asdict(run.settings)
         found = [
             f"{flag(name)} {then.get(name)} there, {now.get(name)} now"

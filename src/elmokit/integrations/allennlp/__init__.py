@@ -13,12 +13,19 @@ from elmokit.integrations.allennlp.characters import Highway, _ElmoCharacterEnco
 from elmokit.integrations.allennlp.elmo import Elmo, ElmoTokenEmbedder
 from elmokit.integrations.allennlp.embedder import ElmoEmbedder
 from elmokit.integrations.allennlp.encoder_base import _EncoderBase
-from elmokit.integrations.allennlp.indexer import ELMoCharacterMapper, ELMoTokenCharactersIndexer, batch_to_ids
+from elmokit.integrations.allennlp.indexer import (
+    ELMoCharacterMapper,
+    ELMoTokenCharactersIndexer,
+    SingleIdTokenIndexer,
+    TokenIndexer,
+    batch_to_ids,
+)
 from elmokit.integrations.allennlp.lstm import ElmoLstm, LstmCellWithProjection
 from elmokit.integrations.allennlp.mix import ScalarMix
 from elmokit.integrations.allennlp.multilang import ElmoTokenEmbedderMultiLang
 from elmokit.integrations.allennlp.params import Params
 from elmokit.integrations.allennlp.pretrained import DEFAULT_OPTIONS_FILE, DEFAULT_WEIGHT_FILE
+from elmokit.integrations.allennlp.token_embedder import TokenEmbedder
 from elmokit.integrations.allennlp.util import (
     add_sentence_boundary_token_ids,
     get_lengths_from_binary_sequence_mask,
@@ -41,6 +48,9 @@ __all__ = [
     "LstmCellWithProjection",
     "Params",
     "ScalarMix",
+    "SingleIdTokenIndexer",
+    "TokenEmbedder",
+    "TokenIndexer",
     "_ElmoBiLm",
     "_ElmoCharacterEncoder",
     "_EncoderBase",

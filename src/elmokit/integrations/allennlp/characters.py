@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from torch.nn import functional
 from elmokit.errors import InputError
 from elmokit.integrations.allennlp.indexer import characters
 from elmokit.integrations.allennlp.pretrained import PathLike, Pretrained, read
+from elmokit.integrations.allennlp.submodules import SubmoduleLists, Submodules
 from elmokit.integrations.allennlp.util import add_sentence_boundary_token_ids
 from elmokit.text.characters import BOS, EOS
 
@@ -39,11 +40,13 @@ class Highway(nn.Module):
         return inputs
 
 
-class _ElmoCharacterEncoder(nn.Module):
+class _ElmoCharacterEncoder(SubmoduleLists):
     """Context-independent token encoder: character CNN (Kim et al., 2016; Peters et al., 2018).
 
     The layers are torch's own, because old code hooks, freezes and replaces them by name.
     """
+
+    _convolutions = Submodules("char_conv_")
 
     def __init__(self, options_file: PathLike, weight_file: PathLike, requires_grad: bool = False) -> None:
         super().__init__()
@@ -77,10 +80,6 @@ class _ElmoCharacterEncoder(nn.Module):
         self.register_buffer("_beginning_of_sentence_characters", begin, persistent=False)
         self.register_buffer("_end_of_sentence_characters", end, persistent=False)
 
-    @property
-    def _convolutions(self) -> list[Any]:
-        return [getattr(self, f"char_conv_{n}") for n in range(len(self._options["char_cnn"]["filters"]))]
-
     def get_output_dim(self) -> int:
         """D."""
         return self.output_dim
@@ -104,7 +103,7 @@ class _ElmoCharacterEncoder(nn.Module):
 
     def _encode(self, words: Tensor) -> Tensor:
         """(n, 50) to (n, D)."""
-        x = functional.embedding(words, self._char_embedding_weights).transpose(1, 2)  # (n, e, 50)
+        x = functional.embedding(words.long(), self._char_embedding_weights).transpose(1, 2)  # (n, e, 50)
         found = [self._activation(convolution(x).amax(dim=-1)) for convolution in self._convolutions]
         encoded: Tensor = self._projection(self._highways(torch.cat(found, dim=-1)))
         return encoded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from elmokit.integrations.allennlp.embedder import DEFAULT_BATCH_SIZE, ElmoEmbedder
@@ -17,7 +18,10 @@ def main(prog: str | None = None, subcommand_overrides: Any = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True, metavar="elmo")
     elmo = commands.add_parser("elmo", help="Write ELMo vectors of a text file.", epilog=EXAMPLE)
     add_arguments(elmo)
-    elmo_command(parser.parse_args())
+    arguments = sys.argv[1:]
+    if arguments and not arguments[0].startswith("-") and arguments[0] != "elmo":
+        parser.error(f"elmokit covers only the command elmo of AllenNLP, found {arguments[0]!r}; {EXAMPLE}")
+    elmo_command(parser.parse_args(arguments))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

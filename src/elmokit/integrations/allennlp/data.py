@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
-PADDING, UNKNOWN = "@@PADDING@@", "@@UNKNOWN@@"
+DEFAULT_PADDING_TOKEN, DEFAULT_OOV_TOKEN = "@@PADDING@@", "@@UNKNOWN@@"
+DEFAULT_NON_PADDED_NAMESPACES = ("*tags", "*labels")
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,8 @@ class Token:
     dep_: str | None = None
     ent_type_: str | None = None
     text_id: int | None = None
+    type_id: int | None = None
+    idx_end: int | None = None
 
     def ensure_text(self) -> str:
         """The text; raises a ValueError if it is None."""
@@ -35,17 +39,40 @@ class Token:
 class Vocabulary:
     """Word ids by namespace. Ids 0 and 1 are padding and unknown words, except for labels and tags."""
 
-    def __init__(self, counter: Mapping[str, Mapping[str, int]] | None = None) -> None:
-        """counter: word counts by namespace; frequent words come first."""
+    def __init__(
+        self,
+        counter: Mapping[str, Mapping[str, int]] | None = None,
+        min_count: Mapping[str, int] | None = None,
+        *,
+        non_padded_namespaces: Iterable[str] = DEFAULT_NON_PADDED_NAMESPACES,
+    ) -> None:
+        """counter: word counts by namespace; frequent words come first.
+
+        min_count: words with fewer occurrences are left out, by namespace. non_padded_namespaces: namespaces without
+        padding and unknown words, by name or, as in "*tags", by ending.
+        """
+        self._non_padded = tuple(non_padded_namespaces)
         self._ids: dict[str, dict[str, int]] = {}  # namespace -> word -> id
         self._words: dict[str, list[str]] = {}  # the same by id
         for namespace, counts in (counter or {}).items():
-            for word, _ in sorted(counts.items(), key=lambda item: -item[1]):
-                self.add_token_to_namespace(word, namespace)
+            for word, count in sorted(counts.items(), key=lambda item: -item[1]):
+                if count >= (min_count or {}).get(namespace, 1):
+                    self.add_token_to_namespace(word, namespace)
+
+    @classmethod
+    def from_instances(cls, instances: Iterable[Any], **settings: Any) -> Self:
+        """Vocabulary of the tokens in instances; settings: those of the constructor."""
+        counter: dict[str, dict[str, int]] = {}
+        for instance in instances:
+            instance.count_vocab_items(counter)
+        return cls(counter, **settings)
 
     def _namespace(self, namespace: str) -> dict[str, int]:
         if namespace not in self._ids:
-            words = [] if namespace.endswith(("labels", "tags")) else [PADDING, UNKNOWN]
+            bare = any(
+                namespace.endswith(name[1:]) if name.startswith("*") else namespace == name for name in self._non_padded
+            )
+            words = [] if bare else [DEFAULT_PADDING_TOKEN, DEFAULT_OOV_TOKEN]
             self._words[namespace], self._ids[namespace] = words, {word: k for k, word in enumerate(words)}
         return self._ids[namespace]
 
@@ -72,7 +99,7 @@ class Vocabulary:
     def get_token_index(self, token: str, namespace: str = "tokens") -> int:
         """Id of a word, or of the unknown word."""
         ids = self._namespace(namespace)
-        return ids[token] if token in ids else ids[UNKNOWN]
+        return ids[token] if token in ids else ids[DEFAULT_OOV_TOKEN]
 
     def get_token_from_index(self, index: int, namespace: str = "tokens") -> str:
         """Word of an id."""

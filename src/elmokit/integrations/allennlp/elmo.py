@@ -13,16 +13,20 @@ from elmokit.integrations.allennlp.bilm import _ElmoBiLm
 from elmokit.integrations.allennlp.mix import ScalarMix
 from elmokit.integrations.allennlp.params import FromParams
 from elmokit.integrations.allennlp.pretrained import DEFAULT_OPTIONS_FILE, DEFAULT_WEIGHT_FILE, PathLike
+from elmokit.integrations.allennlp.submodules import SubmoduleLists, Submodules
+from elmokit.integrations.allennlp.token_embedder import TokenEmbedder
 from elmokit.integrations.allennlp.util import remove_sentence_boundaries
 
 logger = logging.getLogger(__name__)
 
 
-class Elmo(nn.Module, FromParams):
+class Elmo(SubmoduleLists, FromParams):
     """One or more learned scalar mixes of biLM layers; the biLM is frozen unless `requires_grad`.
 
     `scalar_mix_parameters` fixes the mixes (before the softmax). `module` replaces the biLM.
     """
+
+    _scalar_mixes = Submodules("scalar_mix_")
 
     def __init__(
         self,
@@ -46,16 +50,11 @@ class Elmo(nn.Module, FromParams):
         self._has_cached_vocab = vocab_to_cache is not None
         self._keep_sentence_boundaries = keep_sentence_boundaries
         self._dropout = nn.Dropout(dropout)
-        self._num_mixes = num_output_representations
-        for k in range(num_output_representations):
-            trainable = scalar_mix_parameters is None
-            mix = ScalarMix(self._elmo_lstm.num_layers, do_layer_norm, scalar_mix_parameters, trainable)
-            self.add_module(f"scalar_mix_{k}", mix)
-
-    @property
-    def _scalar_mixes(self) -> list[Any]:
-        """Mixes by attribute name, so that replaced mixes and those of replicas are used."""
-        return [getattr(self, f"scalar_mix_{k}") for k in range(self._num_mixes)]
+        trainable = scalar_mix_parameters is None
+        self._scalar_mixes = [
+            ScalarMix(self._elmo_lstm.num_layers, do_layer_norm, scalar_mix_parameters, trainable)
+            for _ in range(num_output_representations)
+        ]
 
     def get_output_dim(self) -> int:
         """2D."""
@@ -89,7 +88,7 @@ class Elmo(nn.Module, FromParams):
         return {"elmo_representations": representations, "mask": mask}
 
 
-class ElmoTokenEmbedder(nn.Module, FromParams):
+class ElmoTokenEmbedder(TokenEmbedder, FromParams):
     """One ELMo representation, projected to `projection_dim` if that is given."""
 
     def __init__(

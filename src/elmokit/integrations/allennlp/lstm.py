@@ -15,6 +15,7 @@ from elmokit.config import LstmConfig
 from elmokit.errors import ConfigError
 from elmokit.integrations.allennlp.encoder_base import _EncoderBase
 from elmokit.integrations.allennlp.pretrained import PathLike, read_lstms
+from elmokit.integrations.allennlp.submodules import SubmoduleLists, Submodules
 from elmokit.nn.cpu.optimize import optimize_
 from elmokit.nn.lstm import LstmLayer
 from elmokit.nn.packing import Packing
@@ -115,12 +116,15 @@ def _reorder(gates: Tensor) -> Tensor:
     return torch.cat((i, f, o, j))
 
 
-class ElmoLstm(_EncoderBase):
+class ElmoLstm(SubmoduleLists, _EncoderBase):
     """Both directions of all layers; `skip_connections` add a layer's input to its output, from the second layer on.
 
     Stateful: each row of a batch starts from the final state of the previous call. Set `stateful` to False if
     sentences must be independent.
     """
+
+    forward_layers = Submodules("forward_layer_")
+    backward_layers = Submodules("backward_layer_")
 
     def __init__(
         self,
@@ -150,16 +154,6 @@ class ElmoLstm(_EncoderBase):
                 )
                 self.add_module(f"{side}_layer_{layer}", cell)
 
-    @property
-    def forward_layers(self) -> list[Any]:
-        """The forward layers, first layer first."""
-        return [getattr(self, f"forward_layer_{layer}") for layer in range(self.num_layers)]
-
-    @property
-    def backward_layers(self) -> list[Any]:
-        """The backward layers, first layer first."""
-        return [getattr(self, f"backward_layer_{layer}") for layer in range(self.num_layers)]
-
     def load_weights(self, weight_file: PathLike) -> None:
         """Load the LSTMs of a published HDF5 file."""
         self.load_state_dict(
@@ -180,13 +174,13 @@ class ElmoLstm(_EncoderBase):
 
     def _lstm_forward(self, inputs: PackedSequence, initial_state: Any = None) -> tuple[Tensor, State]:
         """Run packed sentences: (L, B, T, 2D), and the state (L, B, 2D), (L, B, 2C) after each."""
-        if initial_state is not None and len(initial_state[0]) != self.num_layers:
-            raise ConfigError(f"state: expected {self.num_layers} layers, found {len(initial_state[0])}")
+        layers = list(zip(self.forward_layers, self.backward_layers, strict=True))
+        if initial_state is not None and len(initial_state[0]) != len(layers):
+            raise ConfigError(f"state: expected {len(layers)} layers, found {len(initial_state[0])}")
         padded, lengths = pad_packed_sequence(inputs, batch_first=True)
         x = [padded, padded]  # forward, backward
         outputs, states = [], []
-        for layer in range(self.num_layers):
-            cells = (self.forward_layers[layer], self.backward_layers[layer])
+        for layer, cells in enumerate(layers):
             starts: list[Any] = [None, None]
             if initial_state is not None:
                 halves = (state[layer : layer + 1].chunk(2, dim=-1) for state in initial_state)

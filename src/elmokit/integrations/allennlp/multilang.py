@@ -14,10 +14,11 @@ from elmokit.errors import ConfigError, FormatError, first_line
 from elmokit.integrations.allennlp.elmo import Elmo
 from elmokit.integrations.allennlp.params import FromParams
 from elmokit.integrations.allennlp.pretrained import PathLike
+from elmokit.integrations.allennlp.token_embedder import TokenEmbedder
 from elmokit.integrations.published import cached_path
 
 
-class ElmoTokenEmbedderMultiLang(nn.Module, FromParams):
+class ElmoTokenEmbedderMultiLang(TokenEmbedder, FromParams):
     """ELMo representations in one space for several languages, projected to `projection_dim` if that is given.
 
     options_files, weight_files: files by language. aligning_files: files of `torch.save` with the (2D, 2D) matrix of a

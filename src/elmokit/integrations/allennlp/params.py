@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Iterator, Mapping, MutableMapping
+import os
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
+from elmokit.disk.json_file import parse_json, read_json
 from elmokit.errors import ConfigError
 
 _MISSING = object()
@@ -16,6 +20,27 @@ class Params(MutableMapping[str, Any]):
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
         self.params = dict(params or {})
+
+    @classmethod
+    def from_file(
+        cls,
+        params_file: str | os.PathLike[str],
+        params_overrides: str | Mapping[str, Any] = "",
+        ext_vars: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Read a JSON file. Jsonnet is not evaluated: a file with its comments or variables is an error.
+
+        params_overrides: settings as JSON or a dictionary, nested or with dots as in "model.dropout".
+        """
+        if ext_vars:
+            raise ConfigError("ext_vars: expected none, because Jsonnet is not evaluated; write the values into a file")
+        content = read_json(Path(params_file))
+        if isinstance(params_overrides, str):
+            params_overrides = parse_json(params_overrides, "params_overrides") if params_overrides.strip() else {}
+        if not isinstance(content, dict) or not isinstance(params_overrides, Mapping):
+            raise ConfigError(f"{params_file}: expected an object of settings")
+        _override(content, params_overrides)
+        return cls(content)
 
     def pop(self, key: str, default: Any = _MISSING) -> Any:
         """Pop a setting; nested settings are returned as `Params`."""
@@ -38,6 +63,17 @@ class Params(MutableMapping[str, Any]):
         """Pop a boolean."""
         value = self.pop(key, default)
         return None if value is None else _boolean(key, value)
+
+    def pop_choice(self, key: str, choices: Sequence[Any], default_to_first_choice: bool = False) -> Any:
+        """Pop a setting that must be one of `choices`, of which the first may be the default."""
+        value = self.pop(key, choices[0] if default_to_first_choice else _MISSING)
+        if value not in choices:
+            raise ConfigError(f"{key}: expected {', '.join(map(str, choices))}, found {value!r}")
+        return value
+
+    def duplicate(self) -> Params:
+        """A deep copy, for settings that are needed twice."""
+        return copy.deepcopy(self)
 
     def as_dict(self, quiet: bool = False) -> dict[str, Any]:
         """Remaining settings as a dictionary."""
@@ -71,6 +107,18 @@ class Params(MutableMapping[str, Any]):
     def __len__(self) -> int:
         """Number of settings."""
         return len(self.params)
+
+
+def _override(settings: dict[str, Any], overrides: Mapping[str, Any]) -> None:
+    for key, value in overrides.items():
+        first, _, rest = key.partition(".")
+        value = {rest: value} if rest else value
+        if isinstance(value, Mapping):
+            inner = settings.get(first)
+            settings[first] = inner if isinstance(inner, dict) else {}
+            _override(settings[first], value)
+        else:
+            settings[first] = value
 
 
 class FromParams:

@@ -20,6 +20,7 @@ from elmokit.nn.initialize import initialize
 from elmokit.nn.padded import TokenIds, read_padded
 from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.nn.state import BiLMState
+from elmokit.nn.state_policy import POLICIES
 from elmokit.weights.locate import ModelName, load
 from elmokit.weights.model import Model
 
@@ -64,7 +65,7 @@ class ElmoModel(ElmoPreTrainedModel):
     `last_hidden_state` (B, T, 2D) is the learned mix of the layers: their average until it is trained, as
     `Elmo.embed` gives it. `hidden_states`, if asked for, are the layers 0 to L, each (B, T, 2D). Padding is zero.
 
-    Every sentence starts from the state that the model's options name: zero, or one fixed state ("warm").
+    Every sentence starts from the state that the model's options name: zero, or one fixed state.
     """
 
     def __init__(self, config: ElmoConfig) -> None:
@@ -72,8 +73,8 @@ class ElmoModel(ElmoPreTrainedModel):
         shape = config.shape
         self.bilm = optimize_(BiLM(config=shape))  # fast forms have the same parameters, and can be trained
         self.mix = ScalarMix(n_layers=shape.n_vectors)
-        self.starts_warm = shape.state == "warm"
-        if self.starts_warm:
+        self.has_fixed_start = POLICIES[shape.state].fixed_start
+        if self.has_fixed_start:
             n = 2 * shape.lstm.n_layers
             self.register_buffer("initial_output", torch.zeros(n, shape.lstm.projection_dim))
             self.register_buffer("initial_cell", torch.zeros(n, shape.lstm.dim))
@@ -85,14 +86,14 @@ class ElmoModel(ElmoPreTrainedModel):
         loaded = model if isinstance(model, Model) else load(model)
         network = cls(ElmoConfig.of_model(loaded, **kwargs))
         network.bilm.load_state_dict(loaded.bilm.state_dict())
-        if network.starts_warm:
+        if network.has_fixed_start:
             network._fill_initial_state(loaded)
         network.eval()
         return network
 
     @torch.no_grad()
     def _fill_initial_state(self, model: Model) -> None:
-        engine = Engine(self.bilm, WordReader(model), state="warm")
+        engine = Engine(self.bilm, WordReader(model), state=self.config.shape.state)
         with engine.guard, torch.inference_mode():
             state = engine.policy.start(torch.zeros(1, dtype=torch.long))
         tensors = [tensor[0].clone() for tensor in state.tensors()]
@@ -162,14 +163,14 @@ class ElmoModel(ElmoPreTrainedModel):
         return TokenIds(characters, words)
 
     def _initial_state(self, n: int) -> BiLMState | None:
-        if not self.starts_warm:
+        if not self.has_fixed_start:
             return None
         pairs = zip(self.initial_output.unsqueeze(1), self.initial_cell.unsqueeze(1), strict=True)
         return BiLMState.from_tensors([tensor for pair in pairs for tensor in pair]).expand(n)
 
 
-class ElmoForTokenClassification(ElmoPreTrainedModel):
-    """A linear classifier over the vectors of tokens, after dropout."""
+class _ElmoClassifier(ElmoPreTrainedModel):
+    """ELMo, dropout and a linear layer, as both classifiers have them."""
 
     def __init__(self, config: ElmoConfig) -> None:
         super().__init__(config)
@@ -178,6 +179,10 @@ class ElmoForTokenClassification(ElmoPreTrainedModel):
         self.dropout = nn.Dropout(config.classifier_dropout)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
+
+
+class ElmoForTokenClassification(_ElmoClassifier):
+    """A linear classifier over the vectors of tokens, after dropout."""
 
     def forward(
         self,
@@ -196,16 +201,8 @@ class ElmoForTokenClassification(ElmoPreTrainedModel):
         return output if _as_dict(self.config, return_dict) else output.to_tuple()
 
 
-class ElmoForSequenceClassification(ElmoPreTrainedModel):
+class ElmoForSequenceClassification(_ElmoClassifier):
     """A linear classifier, or a regression, over the mean vector of a text's tokens, after dropout."""
-
-    def __init__(self, config: ElmoConfig) -> None:
-        super().__init__(config)
-        self.num_labels = config.num_labels
-        self.elmo = ElmoModel(config)
-        self.dropout = nn.Dropout(config.classifier_dropout)
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
-        self.post_init()
 
     def forward(
         self,

@@ -11,7 +11,7 @@ from elmokit.nn.lstm import LstmLayer
 from elmokit.nn.state import BiLMState, LstmState
 
 SMALL = 2**20  # numbers in a weight: a larger one keeps all cores waiting for memory, and would be kept twice
-BLOCK = 512  # tokens whose input products are computed at once, so that a sentence of any length fits into memory
+TOKENS_PER_BLOCK = 512  # for input products computed at once, so that a sentence of any length fits into memory
 
 
 class BidirectionalLstm(nn.Module):
@@ -45,8 +45,8 @@ class BidirectionalLstm(nn.Module):
         """
         cell, outputs = cell.clone(), []
         cell_clip, clip, state, projection = self.config.cell_clip, self.config.proj_clip, self.state, self.projection
-        for block in x.split(BLOCK, dim=1):  # type: ignore[no-untyped-call]
-            inputs = torch.baddbmm(self.bias, block, self.input)  # (2, BLOCK, 4C)
+        for block in x.split(TOKENS_PER_BLOCK, dim=1):  # type: ignore[no-untyped-call]
+            inputs = torch.baddbmm(self.bias, block, self.input)  # (2, TOKENS_PER_BLOCK, 4C)
             for step in inputs.split(1, dim=1):  # type: ignore[no-untyped-call]
                 gates = torch.baddbmm(step, output, state).sigmoid_()  # (2, 1, 4C)
                 output = cell_step(gates, cell, cell_clip)  # (2, 1, C)

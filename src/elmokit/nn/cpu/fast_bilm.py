@@ -44,9 +44,14 @@ class FastBiLM(BiLM):
         )
 
     def _run_words(
-        self, layers: nn.ModuleList, words: Tensor, index: Tensor, packing: Packing, state: Sequence[LstmState],
+        self,
+        layers: nn.ModuleList,
+        words: Tensor,
+        index: Tensor,
+        packing: Packing,
+        state: Sequence[LstmState],
         from_zero: bool,
-    ) -> Stack:  # fmt: skip
+    ) -> Stack:
         drops = self.training and self.dropout > 0
         first = index[: len(packing.lengths)]
         same_start = from_zero and not drops and bool((first == first[0]).all())  # as in training, by the mark

@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from elmokit.nn.cpu import operators
-from elmokit.nn.cpu.products import has_onednn, onednn_matmul, training_dtype
+from elmokit.nn.cpu.products import can_use_onednn, onednn_matmul, training_dtype
 from elmokit.nn.highway import Highway
 
 ROWS = 32  # rows are padded to multiples: oneDNN compiles and keeps a kernel for every number of rows that it meets
@@ -31,7 +31,10 @@ class FastHighway(Highway):
     def _learns(self, x: Tensor) -> bool:
         """Whether gradients are wanted (packed weights want none), and oneDNN can help with them."""
         return (
-            self.gate_bias.requires_grad and torch.is_grad_enabled() and has_onednn(x) and operators.has_derivatives()
+            self.gate_bias.requires_grad
+            and torch.is_grad_enabled()
+            and can_use_onednn(x)
+            and operators.has_derivatives()
         )
 
 
@@ -39,9 +42,7 @@ class HighwayFunction(torch.autograd.Function):
     """The same by oneDNN, whose product is the faster one on some CPUs, with fewer passes over (n, F)."""
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, w_g: Tensor, b_g: Tensor, w_t: Tensor, b_t: Tensor, dtype: torch.dtype
-    ) -> Tensor:  # fmt: skip
+    def forward(ctx: Any, x: Tensor, w_g: Tensor, b_g: Tensor, w_t: Tensor, b_t: Tensor, dtype: torch.dtype) -> Tensor:
         """x: (n, F); dtype: of the factors of all products. Returns (n, F)."""
         n = len(x)
         x = functional.pad(x, (0, 0, 0, -n % ROWS))

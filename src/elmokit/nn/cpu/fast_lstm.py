@@ -74,9 +74,7 @@ class FastLstmLayer(LstmLayer):
             before[:n] = self._project(hidden, out=m[start:stop])
         return m, LstmState(m[packing.last()], cell)
 
-    def _run_fused(
-        self, fused: FusedGates, x: Tensor, packing: Packing, state: LstmState
-    ) -> tuple[Tensor, LstmState]:  # fmt: skip
+    def _run_fused(self, fused: FusedGates, x: Tensor, packing: Packing, state: LstmState) -> tuple[Tensor, LstmState]:
         m = torch.empty_like(x)
         cell = state.cell.clone()
         both = with_spare_rows(torch.cat((torch.zeros_like(state.output), state.output), dim=1))  # x beside m'
@@ -105,7 +103,17 @@ class FastLstmLayer(LstmLayer):
     ) -> tuple[Tensor, LstmState]:
         projection = None if self.projection is None else self.projection.weight
         m, cell = LstmFunction.apply(  # type: ignore[no-untyped-call]
-            x, self.input.weight, self.state.weight, self.bias, projection, state.output, state.cell,
-            index, packing, same_start, self.config, dtype,
-        )  # fmt: skip
+            x,
+            self.input.weight,
+            self.state.weight,
+            self.bias,
+            projection,
+            state.output,
+            state.cell,
+            index,
+            packing,
+            same_start,
+            self.config,
+            dtype,
+        )
         return m, LstmState(m[packing.last()], cell)

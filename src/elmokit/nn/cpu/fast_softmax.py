@@ -17,7 +17,7 @@ from torch.nn import functional
 from elmokit.nn.cpu.products import linear, prepacked_linear, round_rows, training_dtype, transposed_matmul
 from elmokit.nn.softmax import AdaptiveHead, SoftmaxHead, SoftmaxLoss
 
-BLOCK = 2**22  # scores at a time: 16 MB, which a cache holds
+SCORES_PER_BLOCK = 2**22  # scores at a time: 16 MB, which a cache holds
 FEWEST_ROWS = 256  # below that, adding to the gradients of all words would cost more than the scores
 LARGEST_BLOCK = 2**25  # but no more than 128 MB
 
@@ -31,9 +31,7 @@ class FastSoftmaxLoss(SoftmaxLoss):
             return super().full_loss(x, weight, bias, targets)
         return self.sampled_loss(x, weight, bias, functional.embedding(targets, weight), bias[targets], targets)
 
-    def sampled_loss(
-        self, x: Tensor, rows: Tensor, bias: Tensor, own: Tensor, own_bias: Tensor, hit: Tensor
-    ) -> Tensor:  # fmt: skip
+    def sampled_loss(self, x: Tensor, rows: Tensor, bias: Tensor, own: Tensor, own_bias: Tensor, hit: Tensor) -> Tensor:
         """As `SoftmaxLoss.sampled_loss`."""
         if x.device.type != "cpu":
             return super().sampled_loss(x, rows, bias, own, own_bias, hit)
@@ -61,7 +59,7 @@ class LossFunction(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, rows: Tensor, bias: Tensor, own: Tensor, own_bias: Tensor, hit: Tensor, dtype: torch.dtype
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         """x, own: (n, D); rows: (K, D), bias: (K,); own_bias: (n,); hit: (n,) a column to leave out, or -1.
 
         dtype: of the factors of all products.
@@ -102,7 +100,7 @@ def _read_blocks(
     """The losses (n,); and, with a factor (n,) for each of them, gradients through s of x (not scaled), rows and bias,
     and 1 - p of the target, (n,)."""
     n, n_columns = len(x), len(rows)
-    height = max(1, min(max(FEWEST_ROWS, BLOCK // n_columns), LARGEST_BLOCK // n_columns))
+    height = max(1, min(max(FEWEST_ROWS, SCORES_PER_BLOCK // n_columns), LARGEST_BLOCK // n_columns))
     height = next(r for r in range(height, 0, -1) if r == round_rows(r))
     form = prepacked_linear if height < n and rows.numel() <= LARGEST_BLOCK else linear
     to_scores, to_x = form(rows.t(), bias, dtype), None if scale is None else form(rows, None, dtype)

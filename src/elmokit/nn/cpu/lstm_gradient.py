@@ -24,7 +24,7 @@ from elmokit.nn.packing import Packing
 # Weights get their gradients from blocks of this many numbers, 16 MB. Larger ones the allocator takes from the system
 # and gives back at once, so that every step of training would pay for new pages; and a block is still in the cache when
 # its gradients are added up.
-BLOCK = 4 * 1024 * 1024
+GATE_NUMBERS_PER_BLOCK = 4 * 1024 * 1024
 
 
 class LstmFunction(torch.autograd.Function):
@@ -36,9 +36,20 @@ class LstmFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, w: Tensor, u: Tensor, b: Tensor, p: Tensor | None, output: Tensor, cell: Tensor,
-        index: Tensor | None, packing: Packing, same_start: bool, config: LstmConfig, dtype: torch.dtype,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        ctx: Any,
+        x: Tensor,
+        w: Tensor,
+        u: Tensor,
+        b: Tensor,
+        p: Tensor | None,
+        output: Tensor,
+        cell: Tensor,
+        index: Tensor | None,
+        packing: Packing,
+        same_start: bool,
+        config: LstmConfig,
+        dtype: torch.dtype,
+    ) -> tuple[Tensor, Tensor]:
         """As `FastLstmLayer.run`; state: (B, D) and (B, C); dtype: of the factors of all products.
 
         Returns m: (N, D), and c after each sentence: (B, C).
@@ -92,7 +103,7 @@ class LstmFunction(torch.autograd.Function):
         grad_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
         to_state = prepacked_linear(u.t(), dtype=dtype)
         to_hidden = None if p is None else prepacked_linear(p.t(), dtype=dtype)
-        blocks = list(packing.blocks(max(1, BLOCK // w.shape[1])))
+        blocks = list(packing.blocks(max(1, GATE_NUMBERS_PER_BLOCK // w.shape[1])))
         if same_start:
             blocks[0][0] = (n_sentences - 1, n_sentences)
         n_rows = max(steps[-1][1] - steps[0][0] for steps in blocks)

@@ -17,7 +17,7 @@ from elmokit.nn.cpu.fast_highway import FastHighway
 from elmokit.nn.cpu.fast_lstm import FastLstmLayer
 from elmokit.nn.cpu.fast_softmax import FastAdaptiveHead, FastSoftmaxHead
 from elmokit.nn.cpu.packed_matmul import Int8Matmul, Precision, packed
-from elmokit.nn.cpu.products import has_onednn
+from elmokit.nn.cpu.products import can_use_onednn
 from elmokit.nn.highway import Highway
 from elmokit.nn.lstm import LstmLayer
 from elmokit.nn.matmul import Matmul
@@ -28,9 +28,14 @@ Network = TypeVar("Network", bound=nn.Module)
 
 # Each fast class inherits from the plain one, adds no parameters, and computes as the plain one does on other devices.
 FAST_FORMS: dict[type[nn.Module], type[nn.Module]] = {
-    BiLM: FastBiLM, TokenEncoder: FastTokenEncoder, Convolution: FastConvolution, Highway: FastHighway,
-    LstmLayer: FastLstmLayer, SoftmaxHead: FastSoftmaxHead, AdaptiveHead: FastAdaptiveHead,
-}  # fmt: skip
+    BiLM: FastBiLM,
+    TokenEncoder: FastTokenEncoder,
+    Convolution: FastConvolution,
+    Highway: FastHighway,
+    LstmLayer: FastLstmLayer,
+    SoftmaxHead: FastSoftmaxHead,
+    AdaptiveHead: FastAdaptiveHead,
+}
 
 
 def optimize_(network: Network, precision: Precision | None = None) -> Network:
@@ -60,7 +65,7 @@ def _pack_(bilm: FastBiLM, precision: Precision) -> None:
     cast(FastTokenEncoder, bilm.token_encoder).tabulate_()
     if precision == "float32" and _is_small(bilm):
         bilm.add_module("bidirectional_stack", BidirectionalStack(bilm.forward_layers, bilm.backward_layers))
-        if has_onednn(next(bilm.parameters())):
+        if can_use_onednn(next(bilm.parameters())):
             # the first layer multiplies each distinct word once: better than fusing
             for layer in (*bilm.forward_layers[1:], *bilm.backward_layers[1:]):
                 cast(FastLstmLayer, layer).fuse_()

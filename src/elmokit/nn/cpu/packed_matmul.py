@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from elmokit.errors import ConfigError
 from elmokit.nn.cpu import operators
-from elmokit.nn.cpu.products import has_onednn, pad_rows, reorder, round_rows
+from elmokit.nn.cpu.products import can_use_onednn, pad_rows, reorder, round_rows
 
 Precision = Literal["float32", "int8"]
 
@@ -92,4 +92,4 @@ def packed(weight: Tensor, precision: Precision) -> PackedMatmul | None:
     """W (K, N) in its fastest form of a precision; None where that is W itself."""
     if precision == "int8":
         return Int8Matmul(weight)
-    return PrepackedMatmul(weight) if has_onednn(weight) else None
+    return PrepackedMatmul(weight) if can_use_onednn(weight) else None

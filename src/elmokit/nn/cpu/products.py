@@ -17,7 +17,7 @@ from elmokit.nn.cpu import operators
 LARGEST_ROW_STEP = 64  # from one number of rows to the next, in `round_rows`
 
 
-def has_onednn(x: Tensor) -> bool:
+def can_use_onednn(x: Tensor) -> bool:
     """Whether oneDNN can multiply such a matrix."""
     return x.device.type == "cpu" and x.dtype == torch.float32 and operators.has_onednn()
 
@@ -35,7 +35,7 @@ def prepacked_linear(
     weight: Tensor, bias: Tensor | None = None, dtype: torch.dtype | None = None
 ) -> Callable[[Tensor], Tensor]:
     """x -> x W + b for many x: (n, K) to (n, N), with W (K, N) reordered once. With a bias the result is float32."""
-    if not has_onednn(weight):
+    if not can_use_onednn(weight):
         return linear(weight, bias)
     blocks = reorder(weight, dtype)
     inside, after = (bias, None) if blocks.dtype == torch.float32 else (None, bias)
@@ -60,7 +60,7 @@ def linear(weight: Tensor, bias: Tensor | None = None, dtype: torch.dtype | None
 def onednn_matmul(x: Tensor, weight: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """x W once: oneDNN has the faster product on some CPUs. Let the sizes be few, as in `round_rows`."""
     x, weight = x.to(dtype), weight.to(dtype)
-    if not x.numel() or not (x.dtype == torch.bfloat16 or has_onednn(x)):
+    if not x.numel() or not (x.dtype == torch.bfloat16 or can_use_onednn(x)):
         return x @ weight
     return operators.onednn_linear(x, weight.t())
 

@@ -17,8 +17,8 @@
  * request is the argument object as it stands here, with these additions:
  *
  * - Info is {backend: "server", version, model: {name, language, parameters, n_layers, dim, has_softmax, has_characters},
- *   tasks: [{name, task}], index: bool, umap: bool}. `name` is the run's name in the address, `task` one of ner, sst, snli,
- *   squad, srl, coref. `language` is the one of the model card ("en"), or null.
+ *   tasks: [{name, task}], index: bool, umap: bool}. `name` is the run's name in the address, `task` one of ner, pos,
+ *   upos, sst, snli, squad, srl, coref. `language` is the one of the model card ("en"), or null.
  * - `texts` are strings or lists of tokens. `offsets` are [start, end] in code points (null for lists of tokens).
  * - embed_all: `encoding_format: "base64"` is sent along; an answer then has `vectors` as base64 of little-endian float32,
  *   shape (layers, tokens, dim), and without it as nested lists. `select`, if not null, has for each text the numbers of

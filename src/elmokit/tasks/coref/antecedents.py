@@ -8,9 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmokit.tasks.coref.feed_forward import score_layers
+
 DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)  # lower bounds of the distance buckets, in spans
 N_SPEAKER_CASES = 3  # unknown, same, different
-BLOCK = 512  # spans per block, so that memory is not quadratic in the document length
+SPANS_PER_BLOCK = 512  # spans per block, so that memory is not quadratic in the document length
 
 
 @dataclass(frozen=True)
@@ -45,14 +47,7 @@ class AntecedentScorer(nn.Module):
         self.distances = nn.Embedding(len(DISTANCES), n_feature)
         self.speakers = nn.Embedding(N_SPEAKER_CASES, n_feature)
         self.genres = nn.Embedding(1 + n_genres, n_feature, padding_idx=0)  # 0: unknown
-        self.rest = nn.Sequential(
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(n_hidden, n_hidden),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(n_hidden, 1),
-        )
+        self.rest = score_layers(n_hidden, dropout)
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("boundaries", torch.tensor(DISTANCES[1:]), persistent=False)
         self.boundaries: Tensor
@@ -65,8 +60,8 @@ class AntecedentScorer(nn.Module):
         index = self._nearest(query.detach(), key.detach(), mention_scores.detach())  # (M, K)
         position = torch.arange(len(spans), device=spans.device)
         scores = []
-        for start in range(0, len(spans), BLOCK):
-            rows = slice(start, start + BLOCK)
+        for start in range(0, len(spans), SPANS_PER_BLOCK):
+            rows = slice(start, start + SPANS_PER_BLOCK)
             those = index[rows]  # (B, K)
             distance = position[rows].unsqueeze(1) - those
             known = (speakers[rows].unsqueeze(1) > 0) & (speakers[those] > 0)
@@ -99,8 +94,8 @@ class AntecedentScorer(nn.Module):
         position = torch.arange(n_spans, device=query.device)
         n_best = min(self.max_antecedents, n_spans - 1)
         best = []
-        for start in range(0, n_spans, BLOCK):
-            rows = slice(start, start + BLOCK)
+        for start in range(0, n_spans, SPANS_PER_BLOCK):
+            rows = slice(start, start + SPANS_PER_BLOCK)
             scores = query[rows] @ key.T + mention_scores  # (B, M)
             scores.masked_fill_(position >= position[rows].unsqueeze(1), -torch.inf)
             best.append(scores.topk(n_best, dim=1).indices)

@@ -58,7 +58,7 @@ class DocumentCounts:
     ceaf: ClusterCounts
 
 
-def compare(key: Clusters, response: Clusters) -> DocumentCounts:
+def cluster_counts(key: Clusters, response: Clusters) -> DocumentCounts:
     """Count for one document; singleton clusters count on both sides, as in the official scorer.
 
     A mention repeated in the response counts once, at its first occurrence. A mention in two clusters of the key
@@ -94,7 +94,7 @@ def compare(key: Clusters, response: Clusters) -> DocumentCounts:
 
 def coref_scores(pairs: Iterable[tuple[Clusters, Clusters]]) -> dict[str, float]:
     """F1 of each metric in percent over (key, response) documents; `average` is the mean of the three."""
-    documents = [compare(key, response) for key, response in pairs]
+    documents = [cluster_counts(key, response) for key, response in pairs]
     muc, b_cubed, ceaf, mentions = (
         sum((getattr(document, name) for document in documents), ClusterCounts())
         for name in ("muc", "b_cubed", "ceaf", "mentions")

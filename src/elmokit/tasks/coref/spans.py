@@ -8,9 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmokit.tasks.coref.feed_forward import score_layers
+
 # Rows of the grid scored at a time: large enough for fast matrix products, small enough to bound memory for documents
 # of any length.
-BLOCK = 2048
+FIRST_TOKENS_PER_BLOCK = 2048
 
 
 class SpanScorer(nn.Module):
@@ -32,14 +34,7 @@ class SpanScorer(nn.Module):
         self.attention = nn.Linear(n_context, 1, bias=False)
         self.widths = nn.Embedding(max_width, n_feature)
         self.first = nn.Linear(sum(self.parts), n_hidden)
-        self.rest = nn.Sequential(
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(n_hidden, n_hidden),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(n_hidden, 1),
-        )
+        self.rest = score_layers(n_hidden, dropout)
         self.dropout = nn.Dropout(dropout)
 
     @property
@@ -62,9 +57,9 @@ class SpanScorer(nn.Module):
         sentence_of_last = F.pad(sentence, (0, reach), value=-1).unfold(0, self.max_width, 1)  # (N, W)
 
         scores = []
-        for first in range(0, len(context), BLOCK):
-            rows = slice(first, first + BLOCK)
-            tokens = slice(first, first + BLOCK + reach)
+        for first in range(0, len(context), FIRST_TOKENS_PER_BLOCK):
+            rows = slice(first, first + FIRST_TOKENS_PER_BLOCK)
+            tokens = slice(first, first + FIRST_TOKENS_PER_BLOCK + reach)
             weights = self._weights(attention[tokens])  # (B, W, W)
             hidden = start[rows].unsqueeze(1) + width + self._windows(end[tokens])  # (B, W, H)
             scores.append(self.rest(torch.baddbmm(hidden, weights, self._windows(head[tokens]))).squeeze(2))
@@ -100,7 +95,7 @@ def mention_loss(scores: Tensor, is_mention: Tensor) -> Tensor:
     return F.binary_cross_entropy_with_logits(scores[there], is_mention[there].to(scores.dtype), reduction="sum")
 
 
-def best_spans(scores: Tensor, limit: int) -> tuple[Tensor, Tensor]:
+def keep_best_spans(scores: Tensor, limit: int) -> tuple[Tensor, Tensor]:
     """First and last tokens (M,) of the best non-crossing spans of a grid (N, W), at most `limit`, in text order.
 
     Greedy from the best down: a span that partially overlaps a better one is dropped. Nested spans are allowed.

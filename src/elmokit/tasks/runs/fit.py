@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from elmokit.disk.json_file import from_json
 from elmokit.disk.tensor_file import TensorSpec, check_tensors
 from elmokit.errors import ElmoError, FormatError
+from elmokit.tasks.runs.run_folder import current_name
 from elmokit.tasks.shared.task_base import TaskBatch, TaskNetwork
 from elmokit.tasks.shared.task_settings import FitSettings
 from elmokit.training.checkpoint import Checkpoint
@@ -120,7 +121,7 @@ class FitState:
             part, _, rest = name.partition(".")
             if part not in parts:
                 raise FormatError(f"checkpoint: expected tensors of a run, found {name}")
-            parts[part][rest] = tensor
+            parts[part][current_name(rest)] = tensor
         specs = {name: TensorSpec.like(tensor) for name, tensor in self.network.state_dict().items()}
         check_tensors(parts["now"], specs, "checkpoint, weights")
         counts = from_json(Counts, checkpoint.record, "checkpoint")

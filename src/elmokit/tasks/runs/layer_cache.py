@@ -31,7 +31,7 @@ from elmokit.disk.lock import waiting_lock
 from elmokit.disk.scratch import remove_leftovers
 from elmokit.disk.whole import new_file
 from elmokit.embed.elmo import Elmo
-from elmokit.errors import ConfigError, FormatError, OutputError
+from elmokit.errors import ConfigError, FormatError, InputError, OutputError
 from elmokit.text.batch import windows
 
 FILE_BYTES = 256 * 2**20  # approximate size of one pair of files: the most work that a killed run loses
@@ -182,6 +182,9 @@ class LayerCache:
         return freed
 
     def _folders(self) -> list[Path]:
+        for place in (self.root.parent, self.root):
+            if os.path.lexists(place) and not place.is_dir():
+                raise InputError(f"{place}: expected the folder of a layer cache, found something else")
         return sorted(path for path in self.root.glob("*-*") if path.is_dir())
 
     def _require_room(self, needed: int) -> None:

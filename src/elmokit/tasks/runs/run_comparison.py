@@ -102,7 +102,7 @@ def _comparable(folders: Sequence[Path]) -> tuple[Group, ...]:
     tested = read_groups([run for run in runs if run not in untested])
     left = "and is left out" if len(tested) > 1 else "so that dev scores are compared"
     for run in untested:
-        log.warning("%s: has no test scores, %s; train it with --test", run, left)
+        log.warning("%s: has no test scores, %s; train it with test data", run, left)
     return tested if len(tested) > 1 else tuple(replace(group, test=()) for group in groups)
 
 

@@ -11,17 +11,24 @@ from torch import Tensor, float16
 
 from elmokit.disk import json_file, tensor_file
 from elmokit.disk.json_file import from_json, write_json
-from elmokit.disk.manifest import Manifest
+from elmokit.disk.manifest import Checked, Manifest
 from elmokit.disk.tensor_file import write_tensors
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.training import metrics
 from elmokit.training.settings_fields import with_current_names
 from elmokit.weights.files import MODEL_FOLDER
 
 __all__ = [
-    "read_epochs", "read_json", "read_labels", "read_record", "read_results", "read_tensors", "read_words",
-    "write_json", "write_tensors",
-]  # fmt: skip
+    "read_epochs",
+    "read_json",
+    "read_labels",
+    "read_record",
+    "read_results",
+    "read_tensors",
+    "read_words",
+    "write_json",
+    "write_tensors",
+]
 
 SETTINGS = "settings.json"  # provenance of the run: command, versions, data, biLM, vectors, hyperparameters
 LABELS = "labels.json"  # label sets of the training data
@@ -32,15 +39,34 @@ RESULTS = "results.json"  # scores of these weights
 BILM = "bilm"  # the fine-tuned biLM, if any
 CHECKPOINTS = "checkpoints"
 MOST_COLUMNS = 2**16  # of a word table
+_FORMER_WORDS = {"n_learnt": "n_learned"}  # in files of older versions
+_FORMER_WEIGHTS = {"learnt": "learned"}
+
+
+def is_record(path: Path) -> bool:
+    """Whether a file is the settings.json of a run or a tagger."""
+    try:
+        return bool(read_record(path.parent))
+    except (FormatError, InputError, ConfigError):
+        return False
+
 
 RUN_FOLDER = Manifest(
     "a run of `elmo task`",
-    marks=(SETTINGS,),
+    marks=(Checked(SETTINGS, is_record),),
     parts=(
-        LABELS, WORDS, VECTORS, WEIGHTS, RESULTS, metrics.FILE, f"{CHECKPOINTS}/step-*.safetensors",
-        f"{CHECKPOINTS}/.new-*", metrics.BOARD, *MODEL_FOLDER.inside(BILM),
+        LABELS,
+        WORDS,
+        VECTORS,
+        WEIGHTS,
+        RESULTS,
+        metrics.FILE,
+        f"{CHECKPOINTS}/step-*.safetensors",
+        f"{CHECKPOINTS}/.new-*",
+        metrics.BOARD,
+        *MODEL_FOLDER.inside(BILM),
     ),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -108,7 +134,7 @@ class ResultsRecord:
 class WordsRecord:
     """Content of `words.json`."""
 
-    n_learnt: int
+    n_learned: int
     dim: int
     words: list[str]
 
@@ -133,7 +159,7 @@ def read_record(folder: Path, task: str | None = None) -> dict[str, Any]:
 def read_epochs(folder: Path) -> list[dict[str, Any]]:
     """Read the metrics of every epoch: its number, the steps so far (`step`) and the dev scores."""
     path = folder / metrics.FILE
-    lines = [line for line in metrics.read_lines(path) if line["kind"] == "epoch"]
+    lines = [line for line in metrics.read_metrics(path) if line["kind"] == "epoch"]
     if any(type(line.get("epoch")) is not int for line in lines):
         raise FormatError(f"{path}: expected the metrics of a run, found an epoch without its number")
     return lines
@@ -150,8 +176,11 @@ def read_results(folder: Path) -> dict[str, Any]:
 
 def read_words(folder: Path) -> WordsRecord:
     """Read `words.json`."""
-    record = from_json(WordsRecord, read_json(folder / WORDS), str(folder / WORDS))
-    if not (0 <= record.n_learnt <= len(record.words) and 0 <= record.dim <= MOST_COLUMNS):
+    values = read_json(folder / WORDS)
+    if isinstance(values, dict):
+        values = {_FORMER_WORDS.get(name, name): value for name, value in values.items()}
+    record = from_json(WordsRecord, values, str(folder / WORDS))
+    if not (0 <= record.n_learned <= len(record.words) and 0 <= record.dim <= MOST_COLUMNS):
         raise FormatError(f"{folder / WORDS}: expected rows and columns of its words, found other numbers")
     return record
 
@@ -178,4 +207,12 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
             f"{path.parent}: expected {path.name} in it, found none; the run is not complete: continue it with --resume"
         )
     tensors = tensor_file.read_tensors(path)[0]
-    return {name: tensor.float() if tensor.dtype == float16 else tensor for name, tensor in tensors.items()}
+    return {
+        current_name(name): tensor.float() if tensor.dtype == float16 else tensor for name, tensor in tensors.items()
+    }
+
+
+def current_name(name: str) -> str:
+    """Name of a weight, which older versions may have spelled differently."""
+    parent, dot, last = name.rpartition(".")
+    return f"{parent}{dot}{_FORMER_WEIGHTS.get(last, last)}"

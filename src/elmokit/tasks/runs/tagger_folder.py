@@ -10,16 +10,18 @@ import torch
 from torch import Tensor
 
 from elmokit.disk.json_file import write_json
-from elmokit.disk.manifest import Manifest
+from elmokit.disk.manifest import Checked, Manifest
 from elmokit.disk.tensor_file import write_tensors
 from elmokit.disk.whole import new_folder
 from elmokit.errors import ConfigError, OutputError
 from elmokit.tasks.runs import run_folder as files
 
 CARD = "README.md"
+
+
 TAGGER_FOLDER = Manifest(
     "a tagger of `elmo task pack`",
-    marks=(files.SETTINGS,),
+    marks=(Checked(files.SETTINGS, files.is_record),),
     parts=(files.LABELS, files.WORDS, files.VECTORS, files.WEIGHTS, files.RESULTS, CARD),
 )
 # The kinds of taggers, as in `elmo tag --as KIND`, and the task that trains each
@@ -51,7 +53,7 @@ def pack_tagger(
     if (run / files.VECTORS).exists():
         tensors[files.VECTORS] = _half(files.read_tensors(run / files.VECTORS), run)
     packed = _without_paths(record)
-    with new_folder(target, replaces=TAGGER_FOLDER if overwrite else None) as fresh:
+    with new_folder(target, replaces=TAGGER_FOLDER, overwrite=overwrite) as fresh:
         for name, content in tensors.items():
             write_tensors(fresh / name, content)
         for name in (files.LABELS, files.WORDS):

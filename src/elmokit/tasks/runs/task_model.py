@@ -20,9 +20,9 @@ from elmokit.tasks.runs.task_bilm import TaskBilm, load_bilm
 from elmokit.tasks.runs.word_rows import Words, new_words
 from elmokit.tasks.shared.inputs import TextInputs, WordTable
 from elmokit.tasks.shared.task_base import Task, TaskNetwork, log, predict_batch
+from elmokit.tasks.shared.task_registry import get_task
 from elmokit.tasks.shared.task_settings import FitSettings
-from elmokit.tasks.task_table import get_task
-from elmokit.training.settings_fields import from_json
+from elmokit.training.settings_fields import settings_from_json
 
 _BILM_WEIGHTS = "inputs.bilm."  # saved in a separate folder
 
@@ -91,23 +91,23 @@ class TaskModel:
         folder = Path(folder).expanduser()
         record = files.read_record(folder, task)
         the_task = get_task(record["task"])
-        settings = from_json(the_task.settings, record["settings"], str(folder / files.SETTINGS))
+        settings = settings_from_json(the_task.settings, record["settings"], str(folder / files.SETTINGS))
         trained = complete and settings.finetune_bilm
         known = record["model"] or {}
         path = str(folder / files.BILM) if trained else model or known.get("path")
         fingerprint = None if trained else known.get("fingerprint")
         bilm = load_bilm(settings, path, fingerprint=fingerprint, device=place, owner=owner)
         kept = files.read_words(folder)
-        words = Words(kept.words, kept.n_learnt)
+        words = Words(kept.words, kept.n_learned)
         tensors = files.read_tensors(folder / files.WEIGHTS) if complete else {}
         table = None
         if kept.dim:
             fixed = None
-            if n_fixed := len(words.rows) - words.n_learnt:
+            if n_fixed := len(words.rows) - words.n_learned:
                 found_rows = files.read_tensors(folder / files.VECTORS)
                 check_tensors(found_rows, {"fixed": TensorSpec((n_fixed, kept.dim))}, str(folder / files.VECTORS))
                 fixed = found_rows["fixed"]
-            table = WordTable(learnt=torch.zeros(words.n_learnt, kept.dim), fixed=fixed)
+            table = WordTable(learned=torch.zeros(words.n_learned, kept.dim), fixed=fixed)
         with torch.random.fork_rng(devices=()):
             found = cls(
                 the_task, settings, files.read_labels(folder, the_task.labels([]).keys()), words, table, bilm, place
@@ -119,7 +119,7 @@ class TaskModel:
     def save_words(self, folder: Path) -> None:
         """Save the parts that training does not change: labels, words and their fixed vectors."""
         table = self.network.inputs.words
-        kept = {"n_learnt": self.words.n_learnt, "dim": table.dim if table else 0, "words": list(self.words.rows)}
+        kept = {"n_learned": self.words.n_learned, "dim": table.dim if table else 0, "words": list(self.words.rows)}
         files.write_json(folder / files.LABELS, self.labels)
         files.write_json(folder / files.WORDS, kept)
         if table is not None and len(table.fixed):

@@ -25,8 +25,8 @@ from elmokit.tasks.shared.task_base import Task, log
 from elmokit.tasks.shared.task_settings import FitSettings
 from elmokit.training import checkpoint
 from elmokit.training.checkpoint import Checkpoint
-from elmokit.training.metrics import Metrics
-from elmokit.training.settings_fields import flag, from_json
+from elmokit.training.metrics import MetricsLog
+from elmokit.training.settings_fields import flag, settings_from_json
 
 LOG_EVERY = 20  # steps between two lines of metrics
 CHANGEABLE = ("epochs", "patience")  # settings that may change on resumption: the length of training
@@ -73,7 +73,7 @@ class TaskRun:
             return
         model, task = self.model, self.model.task
         reader = model.reader(self.layers)
-        with Metrics(self.folder, self.state.step) as metrics:
+        with MetricsLog(self.folder, self.state.step) as metrics:
             for event in fit(
                 self.state,
                 sizes=[task.size(example) for example in self.train],
@@ -105,8 +105,8 @@ class TaskRun:
         metric = model.task.metric
         if not best["scores"][metric]:
             log.warning(
-                "dev %s is 0 after %s updates: the network has learned nothing; train longer (--epochs), in smaller "
-                "batches (--batch-size) or at another --learning-rate",
+                "dev %s is 0 after %s updates: the network has learned nothing; train for more epochs, in "
+                "smaller batches, or at another learning rate",
                 metric,
                 f"{self.state.step:,}",
             )
@@ -137,10 +137,18 @@ def remove_remains(folder: Path) -> None:
 
 
 def open_run(
-    task: Task[Any, Any], given: Mapping[str, Any], data: Data, folder: Path, *, resume: bool = False,
-    overwrite: bool = False, device: str | None = None, cache: LayerCache | None = None, command: str = "",
+    task: Task[Any, Any],
+    given: Mapping[str, Any],
+    data: Data,
+    folder: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    device: str | None = None,
+    cache: LayerCache | None = None,
+    command: str = "",
     progress: CountProgress = lambda done, total: None,
-) -> TaskRun:  # fmt: skip
+) -> TaskRun:
     """Start a run in a folder, or resume it.
 
     given: hyperparameters set by the user; the others have the task's defaults. With `resume`, an existing run keeps
@@ -220,7 +228,7 @@ def _resumed(
     task: Task[Any, Any], record: Mapping[str, Any], given: Mapping[str, Any], data: Data, folder: Path
 ) -> tuple[FitSettings, Data]:
     """Settings and data files of a resumed run."""
-    old: FitSettings = from_json(task.settings, record["settings"], str(folder / files.SETTINGS))
+    old: FitSettings = settings_from_json(task.settings, record["settings"], str(folder / files.SETTINGS))
     differences = [
         f"{flag(name)} {getattr(old, name)} in the run, {value} now"
         for name, value in given.items()
@@ -272,7 +280,9 @@ def _record(model: TaskModel, data: Data, command: str, parts: Sequence[list[Any
         "task": model.task.name,
         "command": command,
         "versions": {
-            "elmokit": elmokit.__version__, "python": platform.python_version(), "torch": torch.__version__,
+            "elmokit": elmokit.__version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
             "numpy": np.__version__,
         },
         "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} thread(s), {model.device}",
@@ -281,7 +291,7 @@ def _record(model: TaskModel, data: Data, command: str, parts: Sequence[list[Any
         "model": model.bilm.record() if model.bilm else None,
         "vectors": _file(settings.vectors) if settings.vectors else None,
         "settings": asdict(settings),
-    }  # fmt: skip
+    }
 
 
 def _file(path: str) -> dict[str, str]:

@@ -23,7 +23,7 @@ class Words:
     """Maps a token to its row of the word table: exact match, then lower case, then the unknown word."""
 
     rows: Sequence[str]  # word of each row; the first two are special
-    n_learnt: int  # number of trained rows; the others are fixed
+    n_learned: int  # number of trained rows; the others are fixed
 
     def __post_init__(self) -> None:
         numbers = {word: row for row, word in reversed(list(enumerate(self.rows))) if row >= len(MARKS)}
@@ -66,5 +66,5 @@ def new_words(
     fresh = torch.randn(len(MARKS) + len(without), given.vectors.shape[1]) * deviation
     vectors = torch.from_numpy(given.vectors)
     rows = [*MARKS, *without, *(given.words[k] for k in (*trained, *fixed))]
-    table = WordTable(learnt=torch.cat((fresh, vectors[trained])), fixed=vectors[fixed])
-    return Words(rows, len(table.learnt)), table
+    table = WordTable(learned=torch.cat((fresh, vectors[trained])), fixed=vectors[fixed])
+    return Words(rows, len(table.learned)), table

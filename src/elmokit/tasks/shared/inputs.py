@@ -73,21 +73,21 @@ class WordTable(nn.Module):
 
     fixed: Tensor
 
-    def __init__(self, *, learnt: Tensor, fixed: Tensor | None = None) -> None:
-        """learnt: (n, d) initial values of the trained rows, n at least 2; fixed: (m, d)."""
+    def __init__(self, *, learned: Tensor, fixed: Tensor | None = None) -> None:
+        """learned: (n, d) initial values of the trained rows, n at least 2; fixed: (m, d)."""
         super().__init__()
-        self.learnt = nn.Parameter(learnt.clone())
-        self.dim = learnt.shape[1]
-        self.register_buffer("fixed", learnt.new_empty(0, self.dim) if fixed is None else fixed, persistent=False)
+        self.learned = nn.Parameter(learned.clone())
+        self.dim = learned.shape[1]
+        self.register_buffer("fixed", learned.new_empty(0, self.dim) if fixed is None else fixed, persistent=False)
 
     def forward(self, words: Tensor) -> Tensor:
         """(B, T) rows to (B, T, d)."""
-        n = len(self.learnt)
-        learnt = functional.embedding(words.clamp(max=n - 1), self.learnt)
+        n = len(self.learned)
+        learned = functional.embedding(words.clamp(max=n - 1), self.learned)
         if not len(self.fixed):
-            return learnt
+            return learned
         fixed = functional.embedding((words - n).clamp(min=0), self.fixed)
-        return torch.where((words < n).unsqueeze(-1), learnt, fixed)
+        return torch.where((words < n).unsqueeze(-1), learned, fixed)
 
 
 class CharacterCnn(nn.Module):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 SELF = -1e9  # added to a token's self-similarity, so that it attends to others unless it is the only token
-BLOCK = 1 << 24  # similarities per block, which bounds memory for passages of any length
+SIMILARITIES_PER_BLOCK = 1 << 24  # similarities per block, which bounds memory for passages of any length
 
 
 class Trilinear(nn.Module):
@@ -64,7 +64,7 @@ class SelfAttention(nn.Module):
     def forward(self, h: Tensor, mask: Tensor) -> Tensor:
         """h: (B, P, W), mask: (B, P). Returns (B, P, 3W)."""
         n_batch, n_tokens, _ = h.shape
-        rows = max(1, BLOCK // (n_batch * n_tokens))
+        rows = max(1, SIMILARITIES_PER_BLOCK // (n_batch * n_tokens))
         c = torch.cat([self._attend(h, mask, first, rows) for first in range(0, n_tokens, rows)], dim=1)
         return torch.cat((h, c, h * c), dim=2)
 
@@ -81,7 +81,7 @@ def _uniform(n_in: int) -> Tensor:
     return torch.empty(n_in).uniform_(-bound, bound)
 
 
-def best_spans(start: Tensor, end: Tensor, max_tokens: int) -> tuple[Tensor, Tensor, Tensor]:
+def best_answer_spans(start: Tensor, end: Tensor, max_tokens: int) -> tuple[Tensor, Tensor, Tensor]:
     """The span i..j of at most max_tokens tokens with the highest start_i + end_j; the first on a tie.
 
     start, end: (B, P) log-probabilities, -inf at padding. Returns i (B,), j (B,) and their sum (B,).

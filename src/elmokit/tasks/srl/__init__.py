@@ -1,5 +1,5 @@
 """Semantic role labeling: who did what to whom, for every predicate of a sentence."""
 
-from elmokit.tasks.srl.task import Srl, SrlSettings
+from elmokit.tasks.srl.srl_task import Srl, SrlSettings
 
 __all__ = ["Srl", "SrlSettings"]

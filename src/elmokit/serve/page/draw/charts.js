@@ -52,7 +52,7 @@ function pickable(element, label, onpress) {
   });
 }
 
-/** Cosines of all pairs: rows and columns are words. `marked`: [row, column]. */
+/** Cosines of all pairs: rows and columns are words. `marked`: [row, column]. Not drawn smaller than its digits can be read. */
 export function heatMap(label, rows, columns, value, marked, onpick) {
   const cell = 34, left = 14 + Math.max(...rows.map(textWidth)), top = 14 + 0.8 * Math.max(...columns.map(textWidth));
   const width = Math.max(320, left + cell * columns.length + 30), height = top + cell * rows.length + 4;
@@ -65,11 +65,13 @@ export function heatMap(label, rows, columns, value, marked, onpick) {
     group.addEventListener("click", () => onpick(i, j));
     return group;
   }));
-  return svg(width, height, label,
+  const chart = svg(width, height, label,
     rows.map((word, i) => s("text", { x: left - 8, y: top + i * cell + 20, "text-anchor": "end", class: i === marked[0] ? "word chosen" : "word" }, word)),
     columns.map((word, j) => s("text", { transform: `translate(${left + j * cell + 14} ${top - 8}) rotate(-45)`, class: j === marked[1] ? "word chosen" : "word" }, word)),
     cells,
     s("rect", { x: left + marked[1] * cell - 1, y: top + marked[0] * cell - 1, width: cell, height: cell, rx: 4, class: "frame" }));
+  chart.style.minWidth = `${Math.round(0.9 * width)}px`;
+  return chart;
 }
 
 /** Points in a square. `points`: [{x, y, kind, title}] within -1 to 1; one can be reached by keys at a time. */
@@ -79,8 +81,9 @@ export function scatter(label, points, { size = 480, radius = 6, onpoint = null 
     cx: place(point.x).toFixed(2), cy: place(-point.y).toFixed(2), r: radius, class: `dot ${point.kind}`, "data-k": k,
     tabindex: onpoint ? (k ? -1 : 0) : null, role: onpoint ? "img" : null, "aria-label": onpoint ? point.title : null,
   }));
+  const edge = s("text", { x: size - 10, y: size / 2 - 6, "text-anchor": "end", class: "value" });  // the value at the frame
   const chart = svg(size, size, label, s("rect", { x: 1, y: 1, width: size - 2, height: size - 2, rx: 8, class: "field" }),
-    s("path", { d: `M${size / 2} 12V${size - 12}M12 ${size / 2}H${size - 12}`, class: "axis" }), dots);
+    s("path", { d: `M${size / 2} 12V${size - 12}M12 ${size / 2}H${size - 12}`, class: "axis" }), edge, dots);
   if (onpoint) {
     chart.setAttribute("role", "group");
     dots.forEach((dot, k) => {
@@ -97,6 +100,7 @@ export function scatter(label, points, { size = 480, radius = 6, onpoint = null 
       });
     });
   }
+  chart.setEdge = (text) => { edge.textContent = text; };
   /** Move the points without drawing anew, so that they keep their focus. */
   chart.move = (moved) => moved.forEach((point, k) => {
     dots[k].setAttribute("cx", place(point.x).toFixed(2));
@@ -133,6 +137,22 @@ export function dumbbells(label, rows, { low, high, width = 640, labelWidth = 13
       row.from === null ? null : s("circle", { cx: at(row.from), cy: middle, r: 5, class: "hollow" }),
       s("circle", { cx: at(row.to), cy: middle, r: 6, class: "mark" }),
       s("text", { x: left + room + 14, y: 20 + down, class: "value" }, row.text))));
+}
+
+/** Parts of a whole, one bar per row: [{label, values}]; colors are those of the layers. */
+export function stackedBars(label, rows, { width = wide(), labelWidth = 130 } = {}) {
+  const { height, left, labelAt, down } = rowLayout(rows, labelWidth), room = width - left - 120;
+  return svg(width, rows.length * height, label, rows.map(({ label: name, values }, k) => {
+    const sum = values.reduce((a, b) => a + b);  // of rounded values not quite 1
+    let x = left;
+    return s("g", { transform: `translate(0 ${k * height})` }, s("text", { ...labelAt, class: "bar-label" }, name),
+      values.map((value, layer) => {
+        const part = s("g", { class: `bar layer${Math.min(layer, 2)}` }, s("rect", { x: x.toFixed(2), y: 5 + down, width: Math.max(0, value / sum * room - 1).toFixed(2), height: 20, class: "mark" }, s("title", {}, `layer ${layer}: ${number(value)}`)));
+        x += value / sum * room;
+        return part;
+      }),
+      s("text", { x: left + room + 8, y: 19 + down, class: "value" }, values.map((value) => number(value)).join("  ")));
+  }));
 }
 
 /** The lowest free row of every span, the shortest spans next to the text, so that nested and overlapping ones all show. */

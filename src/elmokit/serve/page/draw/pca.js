@@ -1,4 +1,4 @@
-/** Principal components and k-means of a few dozen vectors, fast enough to follow a slider. */
+/** Principal components, k-means and its purity for a few dozen vectors, fast enough to follow a slider. */
 
 /**
  * Inner products of all pairs of points, of every pair of layers, centered: (L, L, n, n).
@@ -81,4 +81,25 @@ export function clusters(gram, k) {
   }
   const order = [...new Set(of)];  // numbered as they come, so that colors stay
   return of.map((c) => order.indexOf(c));
+}
+
+/** Points whose label is the majority of their cluster. */
+export function purity(of, labels) {
+  const clusters = new Map();
+  of.forEach((c, i) => {
+    const counts = clusters.get(c) ?? clusters.set(c, new Map()).get(c);
+    counts.set(labels[i], (counts.get(labels[i]) ?? 0) + 1);
+  });
+  return [...clusters.values()].reduce((sum, counts) => sum + Math.max(...counts.values()), 0);
+}
+
+/** `purity` with the labels shuffled, some hundred times, ascending: what chance gives. The same every time. */
+export function shuffledPurity(of, labels, times = 200) {
+  const mixed = [...labels];
+  let seed = 1;
+  const below = (n) => { seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0; return Math.floor(seed / 2 ** 32 * n); };
+  return Array.from({ length: times }, () => {
+    for (let i = mixed.length - 1; i > 0; i--) { const j = below(i + 1); [mixed[i], mixed[j]] = [mixed[j], mixed[i]]; }
+    return purity(of, mixed);
+  }).sort((a, b) => a - b);
 }

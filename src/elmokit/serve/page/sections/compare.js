@@ -27,13 +27,14 @@ export async function mount(content, backend) {
 
   const inputs = ["a", "b", "c"].map((name, k) => h("input", {
     type: "text", id: `compare-${name}`, value: state.get(name), maxlength: 600, spellcheck: "false",
-    oninput: ({ target }) => { chosen = null; state.set({ [name]: target.value, chosen: "" }); refresh(); },
+    oninput: ({ target }) => { chosen = null; state.set({ [name]: target.value, chosen: "" }); exampleChoice.select(active()); refresh(); },
   }));
+  const active = () => Object.keys(examples).find((word) => examples[word].every((text, k) => inputs[k].value === text)) ?? null;
+  const exampleChoice = choice("Examples", Object.keys(examples).map((word) => [word, word]), active(), (word) => useExample(word));
   const lines = NAMES.map(() => h("div"));
   const results = h("div", { class: "wide-left" });
   content.append(
-    h("div", { class: "choice", role: "group", "aria-label": "Examples" }, h("span", { class: "choice-label" }, "Examples"),
-      Object.keys(examples).map((word) => h("button", { type: "button", onclick: () => useExample(word) }, word))),
+    exampleChoice,
     ...NAMES.map((name, k) => h("div", { class: "sentence" }, h("label", { for: inputs[k].id }, name), inputs[k], lines[k])), results,
   );
 
@@ -110,7 +111,7 @@ export async function mount(content, backend) {
     const picture = heatMap(`Cosine of every word of the first sentence with every word of the ${ordinal(other)} one, layer ${layer}`,
       rows, columns, (i, j) => table[i][j], [chosen[0], chosen[other]], (i, j) => { chosen[0] = i; pick(other, j, false); });
     const drawn = figure({
-      name: `elmo-pairs-layer-${layer}`, title: `All pairs of words, layer ${layer}`, picture,
+      name: `elmo-pairs-layer-${layer}`, title: `All pairs of words, layer ${layer}`, picture, scrolls: true,
       data: { layer, rows, columns, cosine: table }, rows: [["", ...columns], ...rows.map((word, i) => [word, ...table[i]])],
     });
     return h("div", {},

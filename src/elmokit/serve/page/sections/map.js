@@ -1,12 +1,14 @@
 /** Where does it stand? All occurrences of a word on a map that the layer weights move. */
 import { barChart, captioned, scatter, wide } from "../draw/charts.js";
 import { choice, h, latest, message, number } from "../draw/dom.js";
-import { figure } from "../draw/figure.js";
-import { clusters, components, grams, mixGram } from "../draw/pca.js";
+import { figure, legend, legendItems } from "../draw/figure.js";
+import { clusters, components, grams, mixGram, purity, shuffledPurity } from "../draw/pca.js";
 import { tokenize } from "../elmo/tokenizer.js";
 import { declare } from "../state.js";
 
 const MOST = 200;  // occurrences on a map
+const FIRST = "bank";  // the word at the start
+const COLLAPSED = 0.05;  // of the widest layer: a mix that spreads less is not enlarged further
 const SOURCES = { yours: "your sentence", "your corpus": "from the indexed corpus", other: "no annotated sense" };
 const AHEAD = 6;  // sentences that are computed ahead at a time, so that a click never waits for many
 
@@ -26,9 +28,11 @@ export async function mount(content, backend) {
   const [info, sentences] = await Promise.all([backend.info(), readSentences()]);
   const words = [...new Set(sentences.map(({ word }) => word))];
   const nLayers = info.model.n_layers;
-  const state = declare("map", { word: words[0], s: Array(nLayers).fill("0").join(","), gamma: "1", k: "2", color: "cluster", own: "", method: "pca" });
+  const state = declare("map", { word: words.includes(FIRST) ? FIRST : words[0], s: Array(nLayers).fill("0").join(","), gamma: "1", k: "2", color: "cluster", own: "", method: "pca" });
   const known = new Map(), key = ({ tokens, at }) => `${at} ${tokens.join(" ")}`;
-  let ahead = false, found = null, all = null, before = null, scale = 1, chart = null, picked = 0;
+  let ahead = false, found = null, all = null, before = null, widest = 1, chart = null, picked = 0;
+  let mixed = null;  // inner products of the mix
+  let drawn = null;  // what the map shows: {method, points, limit, shares}; a point at the frame is `limit` from the middle
   const numbers = () => { const s = state.get("s").split(",").map(Number); return Array.from({ length: nLayers }, (_, k) => s[k] || 0); };
 
   const wordInput = h("input", { type: "text", id: "map-word", value: state.get("word"), maxlength: 60, spellcheck: "false", autocomplete: "off" });
@@ -56,7 +60,7 @@ export async function mount(content, backend) {
       },
     }, label)));
   const reading = h("div", { class: "reading", "aria-live": "polite" }, "…");
-  const mapPlace = h("div"), layerPlace = h("div"), staticPlace = h("div"), legend = h("ul", { class: "legend" }), facts = h("p", { class: "note" });
+  const mapPlace = h("div"), layerPlace = h("div"), staticPlace = h("div"), colors = legend([]), facts = h("span");
   if (!["en", null, undefined].includes(info.model.language) && !info.index) {
     content.append(h("p", { class: "note" }, `The sentences below are English; this model reads another language (${info.model.language}). For a map of its words, serve it with an index of a corpus: elmo serve --index.`));
   }
@@ -68,10 +72,10 @@ export async function mount(content, backend) {
     h("div", { class: "wide-left" },
       h("div", {}, reading, mapPlace),
       h("div", { class: "beside" }, sliders, presets,
-        choice("Clusters", ["2", "3", "4"].map((k) => [k, k]), state.get("k"), (k) => { state.set({ k }); redraw(); }),
-        choice("Color by", [["cluster", "cluster"], ["sense", "sense"]], state.get("color"), (color) => { state.set({ color }); redraw(); }),
+        choice("Clusters", ["2", "3", "4"].map((k) => [k, k]), state.get("k"), (k) => { state.set({ k }); recolor(); }),
+        choice("Color by", [["cluster", "cluster"], ["sense", "sense"]], state.get("color"), (color) => { state.set({ color }); recolor(); }),
         info.umap ? choice("Map by", [["pca", "PCA"], ["umap", "UMAP"]], state.get("method"), (method) => { state.set({ method }); redraw(); }) : null,
-        legend, facts, staticPlace),
+        staticPlace),
       layerPlace),
   );
   wordInput.addEventListener("input", () => { wordChoice.select(wordInput.value); if (wordInput.value.trim()) setWord(wordInput.value.trim()); });
@@ -125,9 +129,9 @@ export async function mount(content, backend) {
     found = result;
     before = null;
     picked = 0;
-    // one scale for all mixes, so that sliders move points and not the axes: a mix spreads no further than its widest layer
-    scale = 1.1 * (Math.max(...all.flatMap((row, k) => components(row[k]).points.flat().map(Math.abs))) || 1);
+    widest = (Math.max(...all.flatMap((row, k) => components(row[k]).points.flat().map(Math.abs))) || 1);
     chart = null;
+    drawn = null;
     redraw();
     drawLayers();
     showNeighbors(result.word);
@@ -149,76 +153,98 @@ export async function mount(content, backend) {
     chart.querySelectorAll(".dot").forEach((dot, j) => dot.classList.toggle("chosen", j === k));
   }
 
-  /** How many annotated occurrences have the sense that is the majority of their cluster (purity); "" without annotation. */
+  /** Purity: how many annotated occurrences have the sense that is the majority of their cluster, and whether chance does as well. */
   function agreement(of) {
-    const clusters = new Map();
-    let annotated = 0;
-    found.occurrences.forEach(({ sense }, k) => {
-      if (sense in SOURCES) return;
-      const senses = clusters.get(of[k]) ?? clusters.set(of[k], new Map()).get(of[k]);
-      senses.set(sense, (senses.get(sense) ?? 0) + 1);
-      annotated++;
-    });
-    const right = [...clusters.values()].reduce((sum, senses) => sum + Math.max(...senses.values()), 0);
-    return annotated ? ` Of the ${annotated} with an annotated sense, ${right} are in a cluster where that sense is the majority.` : "";
+    const annotated = found.occurrences.flatMap(({ sense }, k) => (sense in SOURCES ? [] : [k]));
+    if (!annotated.length) return "";
+    const senses = annotated.map((k) => found.occurrences[k].sense), own = annotated.map((k) => of[k]);
+    const right = purity(own, senses), shuffled = shuffledPurity(own, senses);
+    const average = shuffled.reduce((sum, one) => sum + one, 0) / shuffled.length, near = right <= shuffled[Math.floor(0.95 * shuffled.length)];
+    return `${right} of the ${annotated.length} occurrences with an annotated sense (${(100 * right / annotated.length).toFixed(0)}%) fall into the majority sense of their cluster; with shuffled senses it would be ${average.toFixed(0)}. `
+      + (near ? "That is near chance: these clusters do not follow the senses. " : "");
   }
 
+  /** Move the points: after another word, mix or method. */
   function redraw() {
     if (!found) return;
     const s = numbers(), weights = softmax(s), gamma = Number(state.get("gamma"));
     weights.forEach((weight, k) => { outputs[k].textContent = `${number(s[k], 1)} → ${(100 * weight).toFixed(0)}%`; });
     outputs[nLayers].textContent = number(gamma);
-    const gram = mixGram(all, weights), { points, shares } = components(gram, before);
+    mixed = mixGram(all, weights);
+    const { points, shares } = components(mixed, before), umap = state.get("method") === "umap" && info.umap;
     before = points;
-    const grouped = clusters(gram, Number(state.get("k"))), of = state.get("color") === "cluster" ? grouped : bySense();
-    place(points.map(([x, y]) => [gamma * x / scale, gamma * y / scale]), of);
-    if (state.get("method") === "umap" && info.umap) moveByServer(weights, gamma, of);
-    const senses = [...new Set(found.occurrences.map(({ sense }) => sense))];
-    const labels = state.get("color") === "cluster" ? [...new Set(of)].sort().map((c) => `cluster ${c + 1} (${of.filter((o) => o === c).length})`) : senses.slice(0, 4);
-    legend.replaceChildren(...labels.map((label, c) => h("li", {}, h("span", { class: `swatch k${c}` }), label)));
-    facts.textContent = `${found.occurrences.length} occurrences.${agreement(grouped)} The two axes explain ${(100 * (shares[0] + shares[1])).toFixed(0)}% of the variance.`;
+    if (!umap || drawn?.method !== "UMAP") {  // UMAP takes a moment: until it answers, the last map stays
+      const spread = Math.max(COLLAPSED * widest, ...points.flat().map(Math.abs));
+      drawn = { method: "PCA", shares, points: points.map(([x, y]) => [gamma * x, gamma * y]), limit: 1.05 * Math.max(1, gamma) * spread };
+    }
+    paint();
+    if (umap) moveByServer(weights, gamma);
   }
 
-  function place(points, of) {
-    const moved = points.map(([x, y], k) => ({ x, y, kind: `k${of[k]}`, title: sentence(found.occurrences[k]) }));
+  /** Colors, legend and caption of what is drawn. */
+  function paint() {
+    const grouped = clusters(mixed, Number(state.get("k"))), byCluster = state.get("color") === "cluster", of = byCluster ? grouped : bySense();
+    place(of);
+    const senses = [...new Set(found.occurrences.map(({ sense }) => sense))];
+    const labels = byCluster ? [...new Set(of)].sort().map((c) => `cluster ${c + 1} (${of.filter((o) => o === c).length})`) : senses.slice(0, 4).map((sense) => SOURCES[sense] ?? sense);
+    colors.replaceChildren(...legendItems(labels.map((label, c) => [`k${c}`, label])));
+    const how = drawn.method === "PCA" ? `The two axes (PCA) explain ${(100 * (drawn.shares[0] + drawn.shares[1])).toFixed(0)}% of the variance.`
+      : "Drawn by UMAP, which keeps neighbors together; its axes have no unit.";
+    facts.textContent = `${found.occurrences.length} occurrences. ${agreement(grouped)}${how} `;
+  }
+
+  function recolor() {
+    if (!found) return;
+    paint();
+    drawLayers();
+  }
+
+  function place(of) {
+    const { limit } = drawn;
+    const moved = drawn.points.map(([x, y], k) => ({ x: x / limit, y: y / limit, kind: `k${of[k]}`, title: sentence(found.occurrences[k]) }));
     if (chart) chart.move(moved);
     else {
       chart = scatter(`Map of ${found.word}: ${found.occurrences.length} occurrences. Arrow keys move from point to point.`, moved, { onpoint: point });
       const exported = () => {
-        const of = clusters(mixGram(all, softmax(numbers())), Number(state.get("k"))), gamma = Number(state.get("gamma"));
+        const grouped = clusters(mixed, Number(state.get("k")));
         return found.occurrences.map(({ tokens, at, sense }, k) => ({
-          sentence: tokens.join(" "), position: at, sense, cluster: of[k] + 1, x: gamma * before[k][0], y: gamma * before[k][1],
+          sentence: tokens.join(" "), position: at, sense, cluster: grouped[k] + 1, method: drawn.method, x: drawn.points[k][0], y: drawn.points[k][1],
         }));
       };
       mapPlace.replaceChildren(figure({
-        name: `elmo-map-${found.word}`, title: `Occurrences of “${found.word}”`, picture: chart, note: "Each point is one sentence. Hover, tap, or use the arrow keys to read it.",
-        data: () => ({ word: found.word, s: numbers(), gamma: Number(state.get("gamma")), points: exported() }),
-        rows: () => [["sentence", "position", "sense", "cluster", "x", "y"], ...exported().map(Object.values)],
+        name: `elmo-map-${found.word}`, title: `Occurrences of “${found.word}”`, picture: chart, legend: colors, note: [facts, "Each point is one sentence. Hover, tap, or use the arrow keys to read it."],
+        data: () => ({ word: found.word, method: drawn.method, s: numbers(), gamma: Number(state.get("gamma")), points: exported() }),
+        rows: () => [["sentence", "position", "sense", "cluster", "method", "x", "y"], ...exported().map(Object.values)],
       }));
     }
+    chart.setEdge(drawn.method === "PCA" ? String(Number(limit.toPrecision(2))) : "");
     point(picked);
   }
 
   const moveByServer = latest(
-    (weights, gamma, of) => backend.project({ texts: found.occurrences.map(({ tokens }) => tokens), select: found.occurrences.map(({ at }) => [at]), weights, gamma }).then((points) => ({ points, of })),
-    ({ points, of }) => {
-      const most = Math.max(...points.flat().map(Math.abs)) || 1;
-      place(points.map(([x, y]) => [x / most, y / most]), of);
+    (weights, gamma) => backend.project({ texts: found.occurrences.map(({ tokens }) => tokens), select: found.occurrences.map(({ at }) => [at]), weights, gamma }),
+    (points) => {
+      if (state.get("method") !== "umap") return;
+      const middle = [0, 1].map((axis) => { const on = points.map((one) => one[axis]); return (Math.min(...on) + Math.max(...on)) / 2; });
+      const centered = points.map(([x, y]) => [x - middle[0], y - middle[1]]);
+      drawn = { method: "UMAP", points: centered, limit: 1.05 * (Math.max(...centered.flat().map(Math.abs)) || 1), shares: null };
+      paint();
     },
     (error) => reading.replaceChildren(message(error)),
   );
 
   function drawLayers() {
+    const byCluster = state.get("color") === "cluster";
     const small = Array.from({ length: nLayers }, (_, k) => {
-      const gram = all[k][k], { points, shares } = components(gram);
+      const gram = all[k][k], { points } = components(gram);
       const flat = gram.reduce((sum, row, i) => sum + row[i], 0) < 1e-6 * gram.length;
-      const most = 1.1 * (Math.max(...points.flat().map(Math.abs)) || 1), of = clusters(gram, Number(state.get("k")));
-      return { k, shares, points: points.map(([x, y], i) => ({ x: flat ? 0 : x / most, y: flat ? 0 : y / most, kind: `k${flat ? 0 : of[i]}` })) };
+      const most = 1.1 * (Math.max(...points.flat().map(Math.abs)) || 1), of = byCluster ? clusters(gram, Number(state.get("k"))).map((c) => (flat ? 0 : c)) : bySense();
+      return { k, points: points.map(([x, y], i) => ({ x: flat ? 0 : x / most, y: flat ? 0 : y / most, kind: `k${of[i]}` })) };
     });
     const picture = h("div", { class: "thirds" }, small.map(({ k, points }) => h("div", {}, captioned(`Layer ${k}`, scatter(`Map of layer ${k}`, points, { size: 240, radius: 4 })))));
     layerPlace.replaceChildren(figure({
       name: `elmo-layers-${found.word}`, title: "The layers one by one", picture,
-      note: "Layer 0 depends on the spelling alone, so all its points coincide. Colors are the clusters of each layer.",
+      note: `By PCA. Layer 0 depends on the spelling alone, so all its points coincide. Colors are ${byCluster ? "the clusters of each layer" : "the senses, as in the map above"}.`,
       data: small.map(({ k, points }) => ({ layer: k, points: points.map(({ x, y }) => [x, y]) })),
       rows: [["layer", "occurrence", "x", "y"], ...small.flatMap(({ k, points }) => points.map(({ x, y }, i) => [k, i, x, y]))],
     }));

@@ -1,15 +1,17 @@
-/** Tasks of a server: entities, roles, coreference, sentiment, inference, answers, in the manner of displaCy. */
+/** Tasks of a server: entities, parts of speech, roles, coreference, sentiment, inference, answers, in the manner of displaCy. */
 import { barChart, spanChart } from "../draw/charts.js";
 import { choice, h, latest, message } from "../draw/dom.js";
 import { figure } from "../draw/figure.js";
 import { declare } from "../state.js";
 
-const EXAMPLES = {
+export const EXAMPLES = {
   ner: "Ada Lovelace worked with Charles Babbage in London.",
   sst: "A slow start, but the last half hour is wonderful.",
   srl: "The committee gave the young painter a prize yesterday.",
   coref: "Anna met her brother at the station. He had forgotten his keys, so she gave him hers.",
   snli: "A man is playing a guitar on the street.\tSomebody makes music outside.",
+  pos: "The old man saw a light in the present darkness.",
+  upos: "The old man saw a light in the present darkness.",
   squad: JSON.stringify({ passage: "The bridge was built in 1894 by two engineers from Lyon. It carried trains until the war.", question: "When was the bridge built?" }),
 };
 const HINTS = { snli: "Premise, tab, hypothesis", squad: "JSON with passage and question" };
@@ -27,7 +29,20 @@ const distribution = (answer, title) => {
   return figure({ name: "elmo-task", title, picture: barChart(title, bars, { labelWidth: 130 }), data: answer, rows: [["label", "probability"], ...bars.map(({ label, value }) => [label, value])] });
 };
 
-const SHOW = {
+const tagged = (title) => (answer) => marked(title, answer.tokens, answer.tags.map((label, start) => ({ start, end: start + 1, label })), answer);
+
+/** Any other answer: one row per field. */
+function fields(task, answer) {
+  const cell = (value) => (Array.isArray(value) && value.every((one) => typeof one !== "object") ? value.join(" ") : typeof value === "object" ? JSON.stringify(value) : String(value));
+  const rows = Object.entries(answer).map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, cell(value))));
+  return h("div", {}, h("p", { class: "note" }, `This page has no picture for the task ${task}; its answer:`),
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Answer" }, h("table", { class: "fields" }, h("tbody", {}, rows))));
+}
+
+/** Pictures by task. Their names are those of `elmokit.tasks.shared.task_registry`. */
+export const SHOW = {
+  pos: tagged("Parts of speech: tags of the treebank"),
+  upos: tagged("Parts of speech: universal tags"),
   ner: (answer) => marked("Named entities", answer.tokens, answer.entities, answer),
   srl: (answer) => (answer.propositions.length ? h("div", {}, answer.propositions.map(({ index, arguments: roles }) => marked(
     `Roles of “${answer.tokens[index]}”`, answer.tokens,
@@ -50,7 +65,7 @@ export async function mount(content, backend) {
     const why = info.backend === "server" ? "No task run is loaded on this server." : "This page runs in your browser; tasks need a server, because each has its own trained network on top of ELMo.";
     content.append(h("p", {}, `${why} Train one and serve it:`),
       h("pre", { tabindex: 0 }, h("code", {}, "elmo task ner train --train eng.train --dev eng.testa -o runs/ner\nelmo serve --task runs/ner")),
-      h("p", { class: "note" }, "This section then shows entities (ner), semantic roles (srl), coreference (coref), sentiment (sst), inference (snli) and answers (squad)."));
+      h("p", { class: "note" }, "This section then shows entities (ner), parts of speech (pos, upos), semantic roles (srl), coreference (coref), sentiment (sst), inference (snli) and answers (squad)."));
     return;
   }
   const state = declare("tasks", { name: info.tasks[0].name, text: "" });
@@ -58,11 +73,11 @@ export async function mount(content, backend) {
   const input = h("textarea", { id: "tasks-text", rows: 3, maxlength: 4000, oninput: () => { state.set({ text: input.value }); refresh(); } });
   const label = h("label", { for: "tasks-text" });
   const results = h("div", { "aria-live": "polite" });
-  const start = () => { input.value = state.get("text") || EXAMPLES[kind()]; label.textContent = HINTS[kind()] ?? "Text"; };
+  const start = () => { input.value = state.get("text") || (EXAMPLES[kind()] ?? EXAMPLES.ner); label.textContent = HINTS[kind()] ?? "Text"; };
   content.append(choice("Task", info.tasks.map(({ name }) => [name, name]), state.get("name"), (name) => { state.set({ name, text: "" }); start(); refresh(); }),
     h("div", { class: "sentence" }, label, input), results);
   const run = latest((name, text) => backend.task({ name, text }).then((answers) => ({ kind: kind(), answers })),
-    ({ kind: task, answers }) => results.replaceChildren(...answers.map(SHOW[task])), (error) => results.replaceChildren(message(error)), 300);
+    ({ kind: task, answers }) => results.replaceChildren(...answers.map((answer) => (SHOW[task] ? SHOW[task](answer) : fields(task, answer)))), (error) => results.replaceChildren(message(error)), 300);
   const refresh = () => run(state.get("name"), input.value);
   start();
   refresh();

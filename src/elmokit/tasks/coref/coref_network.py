@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from elmokit.tasks.coref.antecedents import Antecedents, AntecedentScorer, antecedent_loss
 from elmokit.tasks.coref.coref_settings import CorefSettings
 from elmokit.tasks.coref.document import NO_SPEAKER, Document, MentionSpan
-from elmokit.tasks.coref.spans import SpanScorer, best_spans, mention_loss
+from elmokit.tasks.coref.spans import SpanScorer, keep_best_spans, mention_loss
 from elmokit.tasks.shared.encoder import BiLstm
 from elmokit.tasks.shared.inputs import SentenceIds, TextBatch, TextInputs
 from elmokit.tasks.shared.task_base import TaskBatch, TaskNetwork
@@ -110,7 +110,7 @@ class CorefNetwork(TaskNetwork):
         words = padded[text.mask]  # (N, E)
         sentence = torch.repeat_interleave(text.lengths)  # (N,)
         scores = self.spans(context, words, sentence)  # (N, W)
-        starts, ends = best_spans(scores, max(1, int(self.settings.span_ratio * len(context))))
+        starts, ends = keep_best_spans(scores, max(1, int(self.settings.span_ratio * len(context))))
         vectors = self.spans.represent(context, words, starts, ends)
         speakers = torch.tensor(_numbers(document.speakers[sentences], len(text.mask)), device=starts.device)
         genre = torch.tensor(self.genres.get(document.genre, 0), device=starts.device)

@@ -15,10 +15,10 @@ from elmokit.errors import InputError
 from elmokit.tasks.shared.inputs import TextInputs
 from elmokit.tasks.shared.task_base import Task, log
 from elmokit.tasks.shared.task_settings import FitDecay, FitSettings, Place
-from elmokit.tasks.squad.network import Answer, BiDaf
 from elmokit.tasks.squad.question import Passage, Question
 from elmokit.tasks.squad.squad_json import read_squad
 from elmokit.tasks.squad.squad_metric import score_answers
+from elmokit.tasks.squad.squad_network import BiDaf, SquadAnswer
 from elmokit.training.settings_fields import option
 
 _AROUND = 60  # characters of context on either side of an answer
@@ -118,7 +118,7 @@ class Squad(Task[Question, SquadSettings]):
             held = {min(articles, key=sizes.__getitem__)}
         return [q for q in examples if q.article not in held], [q for q in examples if q.article in held]
 
-    def score(self, examples: Sequence[Question], predictions: Sequence[Answer]) -> dict[str, float]:
+    def score(self, examples: Sequence[Question], predictions: Sequence[SquadAnswer]) -> dict[str, float]:
         """Exact match and F1, as in the official script."""
         if not examples:
             raise InputError("score: expected questions, found none")
@@ -140,7 +140,7 @@ class Squad(Task[Question, SquadSettings]):
             raise InputError(f'expected JSON {{"passage": "...", "question": "..."}} on one line, found {text[:60]!r}')
         return [Question.from_text(record["question"], Passage.from_text(record["passage"]))]
 
-    def to_json(self, example: Question, prediction: Answer) -> dict[str, Any]:
+    def to_json(self, example: Question, prediction: SquadAnswer) -> dict[str, Any]:
         """The answer, its character offsets in the passage, and its context with ** around the answer."""
         before, answer, after = _context(example.passage.text, prediction)
         return {
@@ -153,7 +153,7 @@ class Squad(Task[Question, SquadSettings]):
             "context": f"{before}**{answer}**{after}",
         }
 
-    def show(self, example: Question, prediction: Answer) -> Text:
+    def show(self, example: Question, prediction: SquadAnswer) -> Text:
         """The question, the answer with its score, and the answer in its context."""
         before, answer, after = _context(example.passage.text, prediction)
         return Text.assemble(
@@ -168,7 +168,7 @@ class Squad(Task[Question, SquadSettings]):
         )
 
 
-def _context(passage: str, answer: Answer) -> tuple[str, str, str]:
+def _context(passage: str, answer: SquadAnswer) -> tuple[str, str, str]:
     """The context before the answer, the answer, and the context after it; ... marks omissions."""
     first, last = max(0, answer.start - _AROUND), min(len(passage), answer.end + _AROUND)
     before, after = passage[first : answer.start], passage[answer.end : last]

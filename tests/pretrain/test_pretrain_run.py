@@ -1,41 +1,26 @@
-"""Checkpoints, and runs that go on from them."""
+"""Run folders: evaluation, export, interruption and resumption."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import pytest
 import synthetic
 import torch
 from full_disk import file_size_limit
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from elmokit import weights
-from elmokit.errors import ConfigError, FormatError, InputError, OutputError
-from elmokit.pretrain.corpus import Corpus
+from elmokit.errors import ConfigError, InputError, OutputError
 from elmokit.pretrain.distributed import Processes
-from elmokit.pretrain.loop import TrainingStep, train
+from elmokit.pretrain.loop import TrainingStep
 from elmokit.pretrain.perplexity import perplexity
 from elmokit.pretrain.pretrain_run import CHECKPOINTS, HeldoutEvaluation, PretrainRun, open_run
-from elmokit.pretrain.settings import TrainingSettings
-from elmokit.pretrain.state import TrainingState
+from elmokit.pretrain.training_state import TrainingState
 from elmokit.text.lines import read_lines
 from elmokit.training import checkpoint
 from elmokit.training.checkpoint import Checkpoint
-from elmokit.training.metrics import Metrics
-
-N_STEPS = 10
-KINDS = {
-    "adam, full, dropout": {"dropout": 0.3},
-    "adagrad, sampled": {"optimizer": "adagrad", "loss": "sampled", "learning_rate": 0.2, "loss_scale": 20.0},
-    "adam, adaptive, accumulated": {"loss": "adaptive", "accumulate": 2},
-    "epochs, cosine": {"steps": None, "epochs": 0.6, "decay": "cosine"},
-}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,136 +41,11 @@ def heldout(text: Path) -> Path:
     return synthetic.write(text.with_name("dev.txt"), 20, seed=1)
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def uninterrupted(request: pytest.FixtureRequest, text: Path) -> tuple[dict[str, object], Checkpoint]:
-    """Changes of the settings, and what a run with them ends with."""
-    changes: dict[str, object] = {"steps": N_STEPS} | KINDS[request.param]
-    state = synthetic.state(text, **changes)
-    for _ in train(state, Corpus(str(text))):
-        pass
-    return changes, state.to_checkpoint()
-
-
 def same(a: Checkpoint, b: Checkpoint) -> bool:
     """All tensors bit by bit, and all counts but the clock."""
     tensors = a.tensors.keys() == b.tensors.keys() and all(torch.equal(a.tensors[k], b.tensors[k]) for k in a.tensors)
     one, two = (json.loads(json.dumps({**c.record, "seconds": 0, "notes": {}})) for c in (a, b))
     return tensors and one == two
-
-
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(breaks=st.lists(st.integers(1, N_STEPS), min_size=1, max_size=3))
-def test_a_run_that_was_interrupted_ends_as_one_that_was_not(
-    tmp_path: Path, text: Path, uninterrupted: tuple[dict[str, object], Checkpoint], breaks: list[int]
-) -> None:
-    changes, expected = uninterrupted
-    state = synthetic.state(text, **changes)
-    for n in breaks:
-        for _ in islice(train(state, Corpus(str(text))), n):
-            pass
-        path = checkpoint.write(state.to_checkpoint(), tmp_path)
-        state = TrainingState.from_checkpoint(checkpoint.read(path))
-    for _ in train(state, Corpus(str(text))):
-        pass
-    assert same(state.to_checkpoint(), expected)
-
-
-# ---- files
-
-
-@pytest.fixture
-def kept(text: Path) -> Checkpoint:
-    state = synthetic.state(text)
-    for _ in islice(train(state, Corpus(str(text))), 2):
-        pass
-    return state.to_checkpoint()
-
-
-def test_what_is_written_is_read(tmp_path: Path, kept: Checkpoint) -> None:
-    path = checkpoint.write(kept, tmp_path / "new" / "folder")
-    again = checkpoint.read(path)
-    assert same(again, kept)
-    assert [p.name for p in path.parent.iterdir()] == ["step-000000002.safetensors"]
-    assert same(TrainingState.from_checkpoint(again).to_checkpoint(), kept)
-
-
-def at_step(kept: Checkpoint, step: int) -> Checkpoint:
-    return replace(kept, record={**kept.record, "step": step})
-
-
-@pytest.mark.parametrize("damage", ["cut", "bit", "record", "empty", "other"])
-def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, kept: Checkpoint, damage: str) -> None:
-    checkpoint.write(at_step(kept, 5), tmp_path)
-    path = checkpoint.write(at_step(kept, 9), tmp_path)
-    content = bytearray(path.read_bytes())
-    if damage == "cut":
-        content = content[:-100]
-    elif damage == "bit":
-        content[-1000] ^= 1
-    elif damage == "record":  # in the JSON: the number of tokens
-        place = content.index(b'tokens\\": ') + 10
-        content[place] = ord("8") if content[place] != ord("8") else ord("9")
-    elif damage == "empty":
-        content.clear()
-    else:
-        content[:] = b"something else"
-    path.write_bytes(content)
-    with pytest.raises(FormatError, match=r"step-000000009.safetensors: expected .* found "):
-        checkpoint.read(path)
-    found, faults = checkpoint.latest(tmp_path, lambda found: None)
-    assert found is not None and found.record["step"] == 5
-    assert len(faults) == 1 and "000000009" in faults[0]
-
-
-def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path: Path) -> None:
-    assert checkpoint.latest(tmp_path / "none", lambda found: None) == (None, [])
-    (tmp_path / "step-000000001.safetensors").write_bytes(b"")
-    with pytest.raises(FormatError, match=r"expected an intact checkpoint, found none .*--overwrite"):
-        checkpoint.latest(tmp_path, lambda found: None)
-
-
-def test_a_checkpoint_outlives_damaged_ones_of_later_steps(tmp_path: Path, kept: Checkpoint) -> None:
-    checkpoint.write(at_step(kept, 5), tmp_path)
-    for step in (7, 9):
-        checkpoint.path_of(tmp_path, step).write_bytes(b"cut short")
-    checkpoint.write(at_step(kept, 6), tmp_path)
-    checkpoint.prune(tmp_path, None)
-    found, faults = checkpoint.latest(tmp_path, lambda found: None)
-    assert found is not None and found.record["step"] == 6 and not faults
-
-
-def test_the_last_two_and_the_best_are_kept(tmp_path: Path, kept: Checkpoint) -> None:
-    for step in (3, 5, 7, 9):
-        checkpoint.write(at_step(kept, step), tmp_path)
-    (tmp_path / ".new-123").write_text("left by a writer that was killed")
-    checkpoint.prune(tmp_path, 3)
-    assert [p.name[-13:-12] for p in sorted(tmp_path.iterdir())] == ["3", "7", "9"]
-    checkpoint.prune(tmp_path, 9)
-    assert [p.name[-13:-12] for p in sorted(tmp_path.iterdir())] == ["7", "9"]
-
-
-def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, kept: Checkpoint) -> None:
-    checkpoint.write(at_step(kept, 5), tmp_path)
-    with file_size_limit(5000), pytest.raises(OutputError, match=r"cannot be written: .*make room"):
-        checkpoint.write(at_step(kept, 9), tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["step-000000005.safetensors"]
-    found, faults = checkpoint.latest(tmp_path, lambda found: None)
-    assert found is not None and not faults
-
-
-def test_a_full_disk_leaves_the_metrics_as_they_were(tmp_path: Path) -> None:
-    lines = "".join(f'{{"kind": "step", "step": {step}}}\n' for step in range(9))
-    (tmp_path / "metrics.jsonl").write_text(lines)
-    with (
-        file_size_limit(50),
-        pytest.raises(OutputError, match=r"metrics.jsonl: cannot be written: .*make room.*--resume"),
-    ):
-        Metrics(tmp_path, 6)
-    assert [path.name for path in tmp_path.iterdir()] == ["metrics.jsonl"]
-    assert (tmp_path / "metrics.jsonl").read_text() == lines
-
-
-# ---- runs
 
 
 def start(folder: Path, text: Path, heldout: Path | None = None, **changes: object) -> PretrainRun:
@@ -270,7 +130,7 @@ def test_a_killed_run_goes_on_and_its_metrics_do_not_repeat(tmp_path: Path, text
 
 def test_a_resume_with_other_settings_names_them(tmp_path: Path, text: Path) -> None:
     start(tmp_path, text)
-    with pytest.raises(ConfigError, match=r"--accumulate 1 in the run, 2 now; --dropout 0.1 in the run, 0.2 now"):
+    with pytest.raises(ConfigError, match=r"accumulate 1 in the run, 2 now; dropout 0.1 in the run, 0.2 now"):
         resume(tmp_path, accumulate=2, dropout=0.2, seed=0)
     assert resume(tmp_path, steps=30, heldout_every=5).state.settings.steps == 30
     assert resume(tmp_path, epochs=2.0).state.settings.steps is None
@@ -303,7 +163,7 @@ def test_a_longer_run_goes_on_from_a_complete_one(tmp_path: Path, text: Path) ->
 
 def test_a_run_is_not_overwritten_by_accident(tmp_path: Path, text: Path) -> None:
     start(tmp_path / "run", text)
-    with pytest.raises(OutputError, match="already contains a run; continue it with --resume"):
+    with pytest.raises(OutputError, match="already contains a run; continue it with resume=True"):
         start(tmp_path / "run", text)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("all of it")
@@ -346,19 +206,3 @@ def test_an_empty_heldout_text_is_told_at_once(tmp_path: Path, text: Path) -> No
     with pytest.raises(InputError, match="expected held-out sentences, found none"):
         start(tmp_path / "run", text, tmp_path / "dev.txt")
     assert not (tmp_path / "run").exists()
-
-
-def test_a_checkpoint_of_an_older_version_goes_on(text: Path) -> None:
-    """Its settings have a former name and lack a field; its tensors are under `optimiser.`, as they still are."""
-    state = synthetic.state(text)
-    next(iter(train(state, Corpus(str(text)))))
-    kept = state.to_checkpoint()
-    assert any(name.startswith("optimiser.") for name in kept.tensors)
-    old = json.loads(json.dumps(kept.record["settings"]))
-    old["optimiser"] = old.pop("optimizer")
-    del old["accumulate"]
-    again = TrainingState.from_checkpoint(Checkpoint({**kept.record, "settings": old}, kept.tensors))
-    assert again.settings == state.settings
-    assert len(again.optimizer.state) == len(state.optimizer.state) > 0
-    with pytest.raises(FormatError, match="expected settings of this version of elmokit, found odd"):
-        TrainingSettings.from_json({**old, "odd": 1})

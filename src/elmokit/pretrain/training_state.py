@@ -21,7 +21,7 @@ from elmokit.nn.cpu.optimize import optimize_
 from elmokit.nn.initialize import initialize
 from elmokit.nn.softmax import AdaptiveHead, Head, SoftmaxHead, assemble_head
 from elmokit.pretrain.corpus import Position
-from elmokit.pretrain.settings import TrainingSettings
+from elmokit.pretrain.training_settings import TrainingSettings
 from elmokit.text.characters import Characters, characters_of
 from elmokit.text.vocabulary import Vocabulary, vocabulary_of
 from elmokit.training.checkpoint import Checkpoint

@@ -14,9 +14,9 @@ TASKS = {
     "ner": "elmokit.tasks.ner:Ner",
     "sst": "elmokit.tasks.sst:Sst",
     "snli": "elmokit.tasks.snli:Snli",
-    "squad": "elmokit.tasks.squad.task:Squad",
-    "srl": "elmokit.tasks.srl.task:Srl",
-    "coref": "elmokit.tasks.coref.task:Coref",
+    "squad": "elmokit.tasks.squad.squad_task:Squad",
+    "srl": "elmokit.tasks.srl.srl_task:Srl",
+    "coref": "elmokit.tasks.coref.coref_task:Coref",
     "pos": "elmokit.tasks.pos:Pos",
     "upos": "elmokit.tasks.pos:Upos",
 }

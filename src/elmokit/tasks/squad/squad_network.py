@@ -13,12 +13,12 @@ from elmokit.tasks.shared.dropout import VariationalDropout
 from elmokit.tasks.shared.encoder import BiLstm
 from elmokit.tasks.shared.inputs import TextInputs
 from elmokit.tasks.shared.task_base import TaskBatch, TaskNetwork
-from elmokit.tasks.squad.attention import BiAttention, SelfAttention, best_spans
+from elmokit.tasks.squad.attention import BiAttention, SelfAttention, best_answer_spans
 from elmokit.tasks.squad.question import AnswerSpan, Question
 
 
 @dataclass(frozen=True)
-class Answer:
+class SquadAnswer:
     """A predicted answer span."""
 
     text: str
@@ -81,10 +81,10 @@ class BiDaf(TaskNetwork):
         spans = torch.tensor([_target(question) for question in batch.examples], device=start.device)  # (B, 2)
         return F.nll_loss(start, spans[:, 0]) + F.nll_loss(end, spans[:, 1])
 
-    def predict(self, batch: TaskBatch[Question]) -> list[Answer]:
+    def predict(self, batch: TaskBatch[Question]) -> list[SquadAnswer]:
         """The most probable span of every passage."""
         start, end = self(batch)
-        first, last, score = best_spans(start, end, self.max_answer)
+        first, last, score = best_answer_spans(start, end, self.max_answer)
         found = zip(batch.examples, first.tolist(), last.tolist(), score.exp().tolist(), strict=True)
         return [_answer(question, (i, j), probability) for question, i, j, probability in found]
 
@@ -100,6 +100,6 @@ def _target(question: Question) -> AnswerSpan:
     return question.span
 
 
-def _answer(question: Question, span: AnswerSpan, score: float) -> Answer:
+def _answer(question: Question, span: AnswerSpan, score: float) -> SquadAnswer:
     start, end = question.passage.characters_at(span)
-    return Answer(question.passage.text[start:end], span, start, end, score)
+    return SquadAnswer(question.passage.text[start:end], span, start, end, score)

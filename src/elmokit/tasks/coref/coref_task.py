@@ -10,9 +10,9 @@ from rich.text import Text
 
 from elmokit.errors import InputError
 from elmokit.tasks.coref.coref_metric import coref_scores
+from elmokit.tasks.coref.coref_network import CorefNetwork, CorefPrediction
 from elmokit.tasks.coref.coref_settings import CorefSettings
 from elmokit.tasks.coref.document import Document, read_documents
-from elmokit.tasks.coref.network import CorefNetwork, CorefPrediction
 from elmokit.tasks.shared.inputs import TextInputs
 from elmokit.tasks.shared.task_base import Task
 from elmokit.text.tokenizer import words_by_sentence

@@ -12,10 +12,10 @@ from rich.text import Text
 from elmokit.tasks.shared.inputs import TextInputs
 from elmokit.tasks.shared.task_base import Task
 from elmokit.tasks.shared.task_settings import FitDecay, FitSettings
-from elmokit.tasks.srl.network import SrlNetwork
 from elmokit.tasks.srl.proposition import LabeledPredicate, Roles, SrlSentence
 from elmokit.tasks.srl.proposition_files import read_propositions
 from elmokit.tasks.srl.score import score_roles
+from elmokit.tasks.srl.srl_network import SrlNetwork
 from elmokit.text.tokenizer import words_by_sentence
 from elmokit.training.settings_fields import option
 

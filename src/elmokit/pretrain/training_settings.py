@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from elmokit.errors import ConfigError
 from elmokit.text.lines import EncodingErrors
-from elmokit.training.settings_fields import check, flag, from_json, option
+from elmokit.training.settings_fields import check, flag, option, settings_from_json
 
 Optimizer = Literal["adam", "adagrad"]
 Decay = Literal["none", "linear", "cosine"]
@@ -177,4 +177,4 @@ class TrainingSettings:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> TrainingSettings:
         """Settings from the JSON of `dataclasses.asdict`; fields that an older run lacks get their defaults."""
-        return from_json(cls, values, "settings of the run")
+        return settings_from_json(cls, values, "settings of the run")
