@@ -124,6 +124,14 @@ def test_an_empty_folder_goes_with_its_lock(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_leftovers_in_subfolders_are_removed(tmp_path: Path) -> None:
+    dead, other = tmp_path / "checkpoints" / ".step-4.elmokit-0a1b2c3d", tmp_path / "checkpoints" / ".other"
+    for folder in (dead, other):
+        folder.mkdir(parents=True)
+    with locked(tmp_path):
+        assert other.exists() and dead.exists() is not sync_module.HAS_FOLDER_LOCKS
+
+
 def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from elmokit.disk.lock import locked\n"

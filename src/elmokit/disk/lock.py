@@ -24,7 +24,7 @@ LOCK = "lock"  # lock file; its holder may write into the folder
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder, which is created if missing; at the end the lock file and an empty folder are removed.
 
-    Temporary files of killed processes in the folder are removed.
+    Temporary files of killed processes in the folder and its subfolders are removed.
     """
     try:
         file = lock(folder, folder)
@@ -33,7 +33,8 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from None
     try:
-        remove_leftovers(folder)
+        for inner in (folder, *(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())):
+            remove_leftovers(inner)
         yield
     finally:
         if not DELETES_OPEN_FILES:

@@ -86,6 +86,7 @@ class PretrainRun:
                 if evaluation:
                     yield evaluation
         if self.state.done >= 1:
+            self._prune()  # a run that was killed after its last checkpoint comes here without a step
             self._export_best()
 
     def _evaluate(self) -> HeldoutEvaluation:
@@ -102,9 +103,13 @@ class PretrainRun:
     def _save(self) -> None:
         folder, best = self.folder / CHECKPOINTS, self.state.best
         checkpoint.write(self.state.to_checkpoint(), folder)
-        checkpoint.prune(folder, int(best["step"]) if best else None)
+        self._prune()
         if best is None or best["step"] == self.state.step:
             export(self.state, self.folder)
+
+    def _prune(self) -> None:
+        best = self.state.best
+        checkpoint.prune(self.folder / CHECKPOINTS, int(best["step"]) if best else None)
 
     def _export_best(self) -> None:
         """Export the best weights at the end, in case an earlier export was interrupted."""

@@ -80,8 +80,9 @@ def _about(group: Group) -> str:
     names = ", ".join(Path(file["path"]).name for file in data["train"])
     part = group.settings.get("train_fraction", 1.0)
     some = f" ({100 * part:g}% of it)" if part < 1 else ""
-    scored = f"tested on {counts['test']:,} of {Path(data['test']['path']).name}" if group.test else "no test data"
-    elmo = f"ELMo at {group.settings['elmo_at']}" if group.uses_elmo else "no ELMo"
+    tested = group.test and data.get("test")
+    scored = f"tested on {counts['test']:,} of {Path(data['test']['path']).name}" if tested else "no test data"
+    elmo = f"ELMo at {group.settings.get('elmo_at', 'input')}" if group.uses_elmo else "no ELMo"
     return f"{elmo}, {_seeds(len(group.folders))}, {counts['train']:,} training examples of {names}{some}, {scored}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +97,15 @@ class ModelRecord:
 
 
 @dataclass(frozen=True)
+class ExampleCounts:
+    """Number of examples of each part of the data."""
+
+    train: int = 0
+    dev: int = 0
+    test: int = 0
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """Fields of `settings.json` needed to load the run; the file has more, for people."""
 
@@ -105,6 +114,7 @@ class RunRecord:
     model: ModelRecord | None
     vectors: FileRecord | None
     settings: dict[str, Any]
+    examples: ExampleCounts = ExampleCounts()
 
 
 @dataclass(frozen=True)
@@ -148,7 +158,8 @@ def read_record(folder: Path, task: str | None = None) -> dict[str, Any]:
     if not isinstance(record, dict) or not isinstance(record.get("task"), str):
         raise FormatError(f"{folder / SETTINGS}: expected the settings of a run, found something else")
     known = {item.name for item in fields(RunRecord)}
-    from_json(RunRecord, {name: record[name] for name in record.keys() & known}, str(folder / SETTINGS))
+    checked = from_json(RunRecord, {name: record[name] for name in record.keys() & known}, str(folder / SETTINGS))
+    record["examples"] = asdict(checked.examples)
     if task is not None and record["task"] != task:
         raise InputError(f"{folder}: expected a run of the task {task}, found one of {record['task']}")
     if isinstance(record.get("settings"), dict):
