@@ -78,6 +78,12 @@ def session(output: Path, device: str | None, threads: int | None) -> Iterator[P
         torch.set_num_threads(threads)
     with process_group(device) as processes, locked(output) if processes.is_first else nullcontext():
         yield processes
+    if not processes.is_first:
+        # The work is complete. A thread of torch that still waits for the interpreter would abort it while it shuts
+        # down ("terminate called without an active exception"), and torchrun would then kill the first process.
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(0)
 
 
 def follow(run: PretrainRun, *, quiet: bool) -> None:
