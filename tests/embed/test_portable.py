@@ -5,19 +5,16 @@ from __future__ import annotations
 import copy
 import multiprocessing
 import pickle
-import random
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
 from embed_in_process import sum_of_layers
 from models import write_variant
+from random_words import largest_difference, layers, sentences
 
 from elmokit import Elmo, weights
 from elmokit.errors import ConfigError, FormatError
-
-WORDS = [f"word{n}" for n in range(300)]
 
 
 @pytest.fixture(scope="module")
@@ -28,19 +25,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def elmo(folder: Path) -> Elmo:
     return Elmo.from_pretrained(folder)
-
-
-def sentences(seed: int, n: int = 30) -> list[list[str]]:
-    chosen = random.Random(seed)
-    return [chosen.choices(WORDS, k=chosen.randint(1, 12)) for _ in range(n)]
-
-
-def layers(elmo: Elmo, texts: list[list[str]]) -> list[np.ndarray]:
-    return [sentence.layers for sentence in elmo.embed(texts)]
-
-
-def largest_difference(found: list[np.ndarray], expected: list[np.ndarray]) -> float:
-    return max(float(np.abs(a - b).max()) for a, b in zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize("way", ["pickle", "deepcopy"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 import threading
@@ -17,12 +16,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import write_variant
+from random_words import WORDS, largest_difference, layers, sentences
 
 from elmokit import Elmo
 from elmokit.embed import sharing
 from elmokit.errors import ForkError
-
-WORDS = [f"word{n}" for n in range(300)]
 
 
 @pytest.fixture(scope="module")
@@ -33,19 +31,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def elmo(folder: Path) -> Elmo:
     return Elmo.from_pretrained(folder)
-
-
-def sentences(seed: int, n: int = 30) -> list[list[str]]:
-    chosen = random.Random(seed)
-    return [chosen.choices(WORDS, k=chosen.randint(1, 12)) for _ in range(n)]
-
-
-def layers(elmo: Elmo, texts: list[list[str]]) -> list[np.ndarray]:
-    return [sentence.layers for sentence in elmo.embed(texts)]
-
-
-def largest_difference(found: list[np.ndarray], expected: list[np.ndarray]) -> float:
-    return max(float(np.abs(a - b).max()) for a, b in zip(found, expected, strict=True))
 
 
 def test_eight_threads_get_the_vectors_of_one(folder: Path) -> None:
