@@ -130,7 +130,7 @@ def test_class_names_are_unique() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-MIRRORED = ("nn", "text", "embed", "pretrain", "training")
+MIRRORED = ("disk", "nn", "text", "weights", "embed", "pretrain", "training")
 WITHOUT_TESTS = {
     "__init__": "imports alone",
 }

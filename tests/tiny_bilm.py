@@ -15,6 +15,11 @@ def tiny_bilm() -> BiLM:
         lstm=LstmConfig(dim=6, projection_dim=3),
         char_cnn=CharCnnConfig(embedding_dim=2, filters=((1, 3), (2, 2)), n_highway=1, max_characters=6),
     )
+    return random_bilm(config)
+
+
+def random_bilm(config: ModelConfig) -> BiLM:
+    """A plain network of any shape with random weights, always the same ones."""
     network = BiLM(config=config)
     generator = torch.Generator().manual_seed(3)
     for parameter in network.parameters():

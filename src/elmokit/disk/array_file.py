@@ -14,10 +14,11 @@ from elmokit.errors import FormatError, first_line
 def map_array(path: Path, dtype: DTypeLike, n_dims: int, *, mode: Any = "r") -> NDArray[Any]:
     """Memory-map an array; raise a FormatError unless it has this dtype and number of dimensions."""
     try:
-        array = np.load(path, mmap_mode=mode, allow_pickle=False)
+        array = np.lib.format.open_memmap(path, mode=mode)
     except Exception as error:  # numpy parses the header as Python source: a damaged one can raise any error
         raise FormatError(f"{path}: expected a .npy file, found it damaged ({first_line(error)})") from None
-    if not isinstance(array, np.ndarray) or array.ndim != n_dims or array.dtype != dtype:
-        found = f"{array.ndim} of {array.dtype}" if isinstance(array, np.ndarray) else "something else"
-        raise FormatError(f"{path}: expected {n_dims} dimension(s) of {np.dtype(dtype)}, found {found}")
+    if array.ndim != n_dims or array.dtype != dtype:
+        raise FormatError(
+            f"{path}: expected {n_dims} dimension(s) of {np.dtype(dtype)}, found {array.ndim} of {array.dtype}"
+        )
     return array

@@ -118,7 +118,7 @@ def assemble(config: ModelConfig, tensors: Mapping[str, Tensor], label: str) -> 
     try:
         with torch.device("meta"):
             bilm = BiLM(config=config)
-    except RuntimeError as error:  # sizes beyond the limits of tensors
+    except (RuntimeError, TypeError) as error:  # sizes beyond the limits of tensors, or of their numbers
         raise FormatError(f"{label}: expected sizes that fit into memory, found {first_line(error)}") from None
     wanted = bilm.state_dict()
     for name, expected in wanted.items():

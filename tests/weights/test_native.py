@@ -16,7 +16,7 @@ from elmokit.disk import whole
 from elmokit.errors import ConfigError, FormatError, OutputError
 from elmokit.nn.cpu.optimize import optimize_
 from elmokit.nn.softmax import AdaptiveHead, assemble_head
-from elmokit.weights import MixWeights, files, native
+from elmokit.weights import MixWeights, native
 
 
 @pytest.fixture
@@ -163,19 +163,6 @@ def test_license_without_a_card(tmp_path, model):
     model.card, model.license = None, "mit"
     weights.save(model, tmp_path / "m")
     assert weights.load(tmp_path / "m").license == "mit"
-
-
-@pytest.mark.parametrize(
-    ("card", "license"),
-    [
-        ("---\nlicense: apache-2.0\n---\n", "apache-2.0"), ("---\r\nlicence: 'CC BY'  \r\n---\r\n", "CC BY"),
-        ("# Title\nlicense: no front matter\n", None), ("---\nlicense:\n---\n", None),
-        ("---\ntags: [a]\n---\nlicense: b\n", None),
-    ],
-)  # fmt: skip
-def test_license_is_in_the_front_matter(card, license, tmp_path):
-    (tmp_path / "README.md").write_bytes(card.encode())
-    assert files.read_card(files.folder(tmp_path)) == (card, license)
 
 
 def test_an_existing_folder_stays(tmp_path, model):
