@@ -110,6 +110,11 @@ class ModelConfig:
     tokenizer: str | None = None  # tokenizer of raw text: words, han, spaces, spacy:xx; None if the options name none
     extra: Mapping[str, Any] = field(default_factory=dict)  # other top-level options, preserved
 
+    @property
+    def default_tokenizer(self) -> str:
+        """Tokenizer of raw text, where no other is asked for: the model's own, or that of English."""
+        return self.tokenizer or "words"
+
     def __post_init__(self) -> None:
         _require(
             self.tokenizer is None or (isinstance(self.tokenizer, str) and bool(_TOKENIZER.fullmatch(self.tokenizer))),

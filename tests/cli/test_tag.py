@@ -83,4 +83,4 @@ def test_a_tagger_that_is_not_there_names_the_way_to_one() -> None:
         pytest.skip("the package has the tagger")
     result = elmo("tag", "Angela Merkel met Barack Obama in Berlin .")
     assert result.exit_code == 2 and result.stderr.count("\n") == 1
-    assert "recipes/taggers.sh" in result.stderr and "--tagger" in result.stderr
+    assert "train one with `elmo task ner train`" in result.stderr and "--tagger" in result.stderr

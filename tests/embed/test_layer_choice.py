@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from elmokit.embed.layer_choice import check_layers
+from elmokit.embed.engine import combine
+from elmokit.embed.layer_choice import check_layers, combine_layers
 from elmokit.errors import ConfigError
+from elmokit.nn.bilm import BiLMOutput
+from elmokit.nn.state import BiLMState
 
 
 @pytest.mark.parametrize("choice", ["all", "top", "average", 0, 2])
@@ -42,3 +46,16 @@ def test_numbers_and_weights_of_other_libraries() -> None:
 def test_other_choices_are_errors_that_name_the_argument(wrong: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=f"^layers: .*{message}"):
         check_layers(wrong, 3)
+
+
+@pytest.mark.parametrize("choice", ["all", "top", "average", 1, (0.5, -1.0, 2.0)])
+def test_numpy_and_torch_combine_alike(choice: Any) -> None:
+    rng = np.random.default_rng(0)
+    halves = rng.standard_normal((5, 4, 2)).astype(np.float32)  # tokens, forward and backward of two layers
+    tokens, *others = map(torch.from_numpy, halves)
+    output = BiLMOutput(tokens, others[:2], others[2:], BiLMState((), ()))
+    array = output.layers().numpy()
+    expected = {"all": array, "top": array[2:], "average": array.mean(axis=0, keepdims=True), 1: array[1:2]}
+    wanted = expected.get(choice, sum(w * layer for w, layer in zip((0.5, -1.0, 2.0), array, strict=True)))
+    assert np.allclose(combine_layers(array, choice), wanted, atol=1e-6)
+    assert np.allclose(combine(output, choice).numpy(), wanted, atol=1e-6)

@@ -31,7 +31,7 @@ def test_each_direction_sees_its_side_alone() -> None:
 def test_layers_are_the_halves_side_by_side() -> None:
     output = tiny_bilm()(WORDS, INDEX, PACKING)
     layers = output.layers()
-    assert layers.shape == (3, 6, 6) and output.n_layers == 3
+    assert layers.shape == (3, 6, 6) and output.n_vectors == 3
     assert torch.equal(layers[0], torch.cat((WORDS, WORDS), dim=1))
     for j in (1, 2):
         assert torch.equal(layers[j], torch.cat((output.forward[j - 1], output.backward[j - 1]), dim=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -85,6 +86,15 @@ def test_tokens_between_spaces(home: Path) -> None:
         load(home, "pos").tag(["a"], tokenizer="letters")
 
 
+def test_the_tokenizer_is_that_of_the_model(home: Path) -> None:
+    tagger = load(home, "pos")
+    assert tagger.tokenizer == "words" and tagger.model.bilm is not None
+    loaded = tagger.model.bilm.model
+    loaded.config = dataclasses.replace(loaded.config, tokenizer="han")
+    assert tagger.tag(["我喜欢"])[0]["tokens"] == ["我", "喜", "欢"]
+    assert tagger.tag(["我喜欢"], tokenizer="words")[0]["tokens"] == ["我喜欢"]
+
+
 @pytest.mark.parametrize("texts", ["a text", [3], [["a", None]]])
 def test_texts_of_the_wrong_type(home: Path, texts: object) -> None:
     with pytest.raises(InputError, match="texts"):
@@ -141,7 +151,7 @@ def test_unknown_taggers() -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_packaged_taggers_fit_the_packaged_model(name: str) -> None:
     if name not in packaged_taggers():
-        with pytest.raises(ConfigError, match=rf"expected {name} in the package.*recipes/taggers\.sh.*as tagger"):
+        with pytest.raises(ConfigError, match=rf"^tagger: expected .* no tagger {name}; train one with"):
             elmokit.load_tagger(name)
         return
     tagger = elmokit.load_tagger(name, device="cpu")  # refuses another biLM

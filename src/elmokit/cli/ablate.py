@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from elmokit.cli import training
-from elmokit.cli.output import print_table
-from elmokit.cli.study import Folder, Seeds, StudyGroup, make_study, seeds_of, study_command
+from elmokit.cli.options import Quiet
+from elmokit.cli.output import print_table, results_table
+from elmokit.cli.study import Folder, Seeds, make_study, seeds_of, study_command, study_group
 from elmokit.cli.task_options import CacheFolder, CacheLimit, DevFile, TestFile, TrainFiles, data_files, given_settings
 from elmokit.tasks.shared.task_registry import get_task
 
@@ -38,7 +39,7 @@ def _command(name: str) -> Any:
         cache_dir: CacheFolder = None,
         cache_limit: CacheLimit = 20,
         threads: training.Threads = None,
-        quiet: training.Quiet = False,
+        quiet: Quiet = False,
         **values: Any,
     ) -> None:
         from elmokit.analysis.studies.ablation import numbers, tables
@@ -75,12 +76,7 @@ def _command(name: str) -> Any:
     )
 
 
-class _Ablations(StudyGroup):
-    def task_command(self, task: str) -> Any:
-        return _command(task)
-
-
-ablate = typer.Typer(cls=_Ablations, no_args_is_help=True, rich_markup_mode=None)
+ablate = typer.Typer(cls=study_group(_command), no_args_is_help=True, rich_markup_mode=None)
 
 
 @ablate.callback()
@@ -92,15 +88,10 @@ def _ablate() -> None:
 
 
 def _table(facts: Mapping[str, Any]) -> Table:
-    from rich import box
-    from rich.table import Table
-
     from elmokit.tasks.runs.run_comparison import shown
 
     metric, place = facts["metric"], _PLACES[facts["place"]]
-    table = Table("", f"dev {metric}", f"test {metric}", "gain", box=box.SIMPLE_HEAD)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = results_table("", f"dev {metric}", f"test {metric}", "gain")
     for name, rows in facts["tables"].items():
         table.add_section()
         table.add_row(_HEADINGS[name].format(place=place), style="italic")

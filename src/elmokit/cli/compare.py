@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.output import Overwrite
+from elmokit.cli.options import AsJson, ModelPath, ModelTokenizer, Overwrite
 
 
 def compare(
@@ -33,17 +33,12 @@ def compare(
     vectors: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Static vectors (GloVe or word2vec) to compare as well.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
-    ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(metavar="words|han|spaces|spacy:xx", help="Tokenizer [that of the model]."),
-    ] = None,
+    model: ModelPath = None,
+    tokenizer: ModelTokenizer = None,
     substring: Annotated[
         bool, typer.Option("--substring", help="Let WORD be a part of a token, such as 눈 of 눈이.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Compare a word in two sentences by the cosine of its vectors, in each layer and in their average, for example:

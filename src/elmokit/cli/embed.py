@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
 import typer
 
+from elmokit.cli.options import TOKENIZERS, InferenceDevice, ModelPath, Quiet
 from elmokit.config import State
 
 if TYPE_CHECKING:
     from elmokit.embed.embed_files import Progress
-    from elmokit.embed.engine import Layers
+    from elmokit.embed.layer_choice import Layers
 
 _CONTINUE = "run the same command with --resume to continue"
 _RAY_ADDRESS = re.compile(r"local|auto|(ray://)?[^\s/\\*?]+:[0-9]{1,5}")
@@ -29,9 +30,7 @@ def embed(
             "-o", "--output", metavar="OUT", help="File to write: .h5, .hdf5, .parquet or .npz; with --ray, a folder."
         ),
     ],
-    model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
-    ] = None,
+    model: ModelPath = None,
     state: Annotated[
         State | None,
         typer.Option(
@@ -42,7 +41,7 @@ def embed(
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            metavar="words|han|spaces|spacy:xx",
+            metavar=TOKENIZERS,
             help="Tokenizer of raw text: words (English), han (Chinese), or a spaCy language such as spacy:de [that of "
             "the model; tokenized text is detected and split at spaces].",
         ),
@@ -112,7 +111,7 @@ def embed(
         typer.Option(metavar="N", min=1, help="Tokens per batch [6144; 4608 for models with over 2048 cells]."),
     ] = None,
     threads: Annotated[int | None, typer.Option(metavar="N", min=1, max=4096, help="CPU threads [all cores].")] = None,
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps [cpu].")] = None,
+    device: InferenceDevice = None,
     encoding_errors: Annotated[
         Literal["strict", "replace", "ignore"], typer.Option(help="Handling of bytes that are not UTF-8.")
     ] = "strict",
@@ -136,7 +135,7 @@ def embed(
     num_actors: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Copies of the model, with --ray [one per CPU, or per GPU].")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
+    quiet: Quiet = False,
     chunk_characters: Annotated[int | None, typer.Option(min=1, hidden=True)] = None,
 ) -> None:
     """Embed text files, for example: elmo embed sentences.txt -o vectors.h5
@@ -264,6 +263,7 @@ def _ray_address(inputs: list[str], address: str | None) -> tuple[list[str], str
 
 
 def _layers(layers: str | None, mix: str | None) -> Layers:
+    from elmokit.embed.layer_choice import LayerName
     from elmokit.errors import ConfigError
 
     if mix is not None:
@@ -275,11 +275,11 @@ def _layers(layers: str | None, mix: str | None) -> Layers:
             raise ConfigError(f"--mix: expected numbers, as 0.2,0.3,0.5, found {mix!r}") from None
     if layers is None:
         return "all"
-    if layers in ("all", "top", "average"):
-        return layers  # type: ignore[return-value]
     if layers.isdecimal():
         return int(layers)
-    raise ConfigError(f"--layers: expected all, top, average or the number of a layer, found {layers!r}")
+    if layers in (names := get_args(LayerName)):
+        return cast(LayerName, layers)
+    raise ConfigError(f"--layers: expected {', '.join(names)} or the number of a layer, found {layers!r}")
 
 
 def _summary(done: Progress, seconds: float) -> str:

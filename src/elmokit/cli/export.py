@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.output import Overwrite
+from elmokit.cli.options import ModelPath, Overwrite
 from elmokit.config import IndependentState
 
 export = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
@@ -21,9 +21,7 @@ def _export() -> None:
 @export.command(short_help="Write the explorer page with a model inside.")
 def web(
     target: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; it must not exist yet.")],
-    model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
-    ] = None,
+    model: ModelPath = None,
 ) -> None:
     """Write a static folder: the explorer page with a model inside, which computes in the browser.
 

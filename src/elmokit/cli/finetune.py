@@ -1,4 +1,4 @@
-"""`elmo finetune`: a model trained on, on text of one domain."""
+"""`elmo finetune`: continue training a model on domain text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from elmokit.cli import training
+from elmokit.cli.options import Quiet
 from elmokit.cli.setting_flags import shown, with_settings
 from elmokit.pretrain.presets import FINETUNE
 from elmokit.pretrain.training_settings import TrainingSettings
@@ -22,7 +23,7 @@ def _finetune(
     overwrite: training.Overwrite = False,
     device: training.Device = None,
     threads: training.Threads = None,
-    quiet: training.Quiet = False,
+    quiet: Quiet = False,
     **given: Any,
 ) -> None:
     """Fine-tune a model, for example: elmo finetune run/ --train domain.txt --heldout domain-dev.txt -o domain/

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from elmokit.cli.options import AsJson, CorpusTokenizer, InferenceDevice, MaxTokens, ModelPath, ModelTokenizer, Quiet
 from elmokit.config import IndependentState
 
 index = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -27,9 +28,7 @@ def build(
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="INDEX", help="Folder to write.")],
-    model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
-    ] = None,
+    model: ModelPath = None,
     layer: Annotated[
         str,
         typer.Option("--layer", metavar="average|top|N", help="Layer of the vectors, or the average of all."),
@@ -38,13 +37,8 @@ def build(
         IndependentState | None,
         typer.Option(help="Initial LSTM state of a sentence: zero, or one fixed warm state [that of the model]."),
     ] = None,
-    tokenizer: Annotated[
-        str,
-        typer.Option(metavar="spaces|words|han|spacy:xx", help="Tokenizer; spaces is for tokenized text."),
-    ] = "spaces",
-    max_tokens: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Maximum number of corpus tokens [all].")
-    ] = None,
+    tokenizer: CorpusTokenizer = "spaces",
+    max_tokens: MaxTokens = None,
     approximate: Annotated[
         bool,
         typer.Option(
@@ -53,8 +47,8 @@ def build(
             "[exact search].",
         ),
     ] = False,
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps [cpu].")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
+    device: InferenceDevice = None,
+    quiet: Quiet = False,
 ) -> None:
     """Embed a corpus into a folder that can be searched, for example:
 
@@ -112,11 +106,8 @@ def search(
         str | None,
         typer.Option(metavar="PATH", help="Model of the index, if it has moved since [the one at build time]."),
     ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(metavar="words|han|spaces|spacy:xx", help="Tokenizer of the sentence [that of the model]."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    tokenizer: ModelTokenizer = None,
+    as_json: AsJson = False,
 ) -> None:
     """Find the nearest neighbors of a word in its sentence, as `elmo neighbors --index` does, for example:
 

@@ -1,4 +1,4 @@
-"""`elmo info`: what a model is."""
+"""`elmo info`: describe a model."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from elmokit.cli.options import AsJson
 
 if TYPE_CHECKING:
     from elmokit.weights import Model
@@ -15,7 +17,7 @@ def info(
     model: Annotated[
         str | None, typer.Argument(metavar="MODEL", help="Model: folder, file, zip or name [the packaged model].")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Describe a model, for example: elmo info elmo_weights.hdf5"""
     from elmokit import weights

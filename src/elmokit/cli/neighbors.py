@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elmokit.cli.output import Overwrite
+from elmokit.cli.options import TOKENIZERS, AsJson, MaxTokens, Overwrite, Quiet
 
 if TYPE_CHECKING:
     from elmokit.analysis.search.neighbors import FoundNeighbors
@@ -55,19 +55,17 @@ def neighbors(
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            metavar="words|han|spaces|spacy:xx",
+            metavar=TOKENIZERS,
             help="Tokenizer [that of the model for the sentence, spaces for the corpus].",
         ),
     ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Maximum number of corpus tokens [all].")
-    ] = None,
+    max_tokens: MaxTokens = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the results to this file.")
     ] = None,
     overwrite: Overwrite = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Find the nearest neighbors of a word in its sentence (Table 4 of the paper), for example:
 

@@ -1,18 +1,22 @@
-"""The option that commands with an output file have in common."""
+"""Tables of results in the terminal."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-Overwrite = Annotated[
-    bool,
-    typer.Option("--overwrite", help="Replace an existing output file once the new one is complete."),
-]
+
+def results_table(*columns: str, title: str | None = None, caption: str | None = None) -> Table:
+    """New table; numbers stand to the right in all columns but a first one without a heading."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title=title, caption=caption, title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="right" if column else "left")
+    return table
 
 
 def print_table(table: Table) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from elmokit.cli import training
-from elmokit.cli.output import Overwrite
+from elmokit.cli.options import AsJson, CorpusTokenizer, Overwrite, Quiet
 
 if TYPE_CHECKING:
     from elmokit.pretrain.perplexity import Perplexity
@@ -21,13 +21,7 @@ def perplexity(
     inputs: Annotated[
         list[str], typer.Argument(metavar="FILE", help="Text files, also .gz, .xz, .bz2, .zst; - is standard input.")
     ],
-    tokenizer: Annotated[
-        str,
-        typer.Option(
-            metavar="spaces|words|han|spacy:xx",
-            help="Tokenizer; spaces is for tokenized text.",
-        ),
-    ] = "spaces",
+    tokenizer: CorpusTokenizer = "spaces",
     vocabulary: Annotated[
         Path | None,
         typer.Option(
@@ -53,8 +47,8 @@ def perplexity(
     overwrite: Overwrite = False,
     device: training.Device = None,
     threads: training.Threads = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compute the perplexity of a model on text, for example: elmo perplexity run/ test.txt
 

@@ -8,13 +8,11 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.output import Overwrite
+from elmokit.cli.options import AsJson, ModelPath, Overwrite
 
 
 def polysemy(
-    model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
-    ] = None,
+    model: ModelPath = None,
     triples: Annotated[
         Path | None,
         typer.Option(
@@ -27,7 +25,7 @@ def polysemy(
         Path | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the results to this file.")
     ] = None,
     overwrite: Overwrite = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Judge whether a model separates word senses, for example: elmo polysemy --model run/
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from elmokit.cli.options import ModelPath, ModelTokenizer
+
 
 def predict(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Part of a sentence, with or without a gap.")],
@@ -17,13 +19,8 @@ def predict(
         str, typer.Option(metavar="TOKEN", help="Token that marks a gap, which is filled from both sides.")
     ] = "___",
     top: Annotated[int, typer.Option(metavar="N", min=1, help="Number of words.")] = 10,
-    model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
-    ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(metavar="words|han|spaces|spacy:xx", help="Tokenizer [that of the model]."),
-    ] = None,
+    model: ModelPath = None,
+    tokenizer: ModelTokenizer = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
     """Predict words with their probabilities, for example: elmo predict "Let's stick to"
@@ -51,7 +48,7 @@ def predict(
         text,
         top=top,
         gap=gap,
-        tokenizer=tokenizer or loaded.config.tokenizer or "words",
+        tokenizer=tokenizer or loaded.config.default_tokenizer,
         direction="gap" if has_gap else "backward" if backward else "forward",
     )
     if as_json:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from elmokit.cli import training
+from elmokit.cli.options import Quiet
 from elmokit.cli.setting_flags import shown, with_settings
 from elmokit.pretrain.presets import PRESETS
 from elmokit.pretrain.training_settings import TrainingSettings
@@ -52,7 +53,7 @@ def _pretrain(
     overwrite: training.Overwrite = False,
     device: training.Device = None,
     threads: training.Threads = None,
-    quiet: training.Quiet = False,
+    quiet: Quiet = False,
     **given: Any,
 ) -> None:
     """Train a biLM, for example: elmo pretrain --train 'corpus/*.txt.xz' --heldout dev.txt -o run/

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.output import Overwrite, print_table
+from elmokit.cli.options import InferenceDevice, ModelPath, Overwrite, Quiet
+from elmokit.cli.output import print_table, results_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,9 +30,7 @@ def probe(
     word_column: Annotated[
         int | None, typer.Option(metavar="NUMBER", min=1, help="Column of the words [2 in CoNLL-U, else 1].")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
-    ] = None,
+    model: ModelPath = None,
     layers: Annotated[
         str,
         typer.Option(
@@ -54,8 +53,8 @@ def probe(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Random seed of the token order and of the weights of --control.")
     ] = 1,
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps [cpu].")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
+    device: InferenceDevice = None,
+    quiet: Quiet = False,
 ) -> None:
     """Probe the layers for syntax with a linear classifier (Table 6 of the paper), for example:
 
@@ -103,14 +102,8 @@ def probe(
 
 
 def _table(report: ProbeReport) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("")
-    table.add_column("right tags, %", justify="right")
-    if report.control is not None:
-        table.add_column("random weights, %", justify="right")
+    control = () if report.control is None else ("random weights, %",)
+    table = results_table("", "right tags, %", *control)
     table.add_row("most frequent tag of the word", f"{report.majority:.2f}")
     for name, accuracy in report.accuracy.items():
         table.add_row(name, f"{accuracy:.2f}", *([f"{report.control[name]:.2f}"] if report.control is not None else []))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.output import Overwrite
+from elmokit.cli.options import Overwrite
 
 
 def report(

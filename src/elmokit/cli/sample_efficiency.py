@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elmokit.cli import training
-from elmokit.cli.output import print_table
-from elmokit.cli.study import Folder, Seeds, StudyGroup, make_study, numbers_of, seeds_of, study_command
+from elmokit.cli.options import Quiet
+from elmokit.cli.output import print_table, results_table
+from elmokit.cli.study import Folder, Seeds, make_study, numbers_of, seeds_of, study_command, study_group
 from elmokit.cli.task_options import CacheFolder, CacheLimit, DevFile, TestFile, TrainFiles, data_files, given_settings
 from elmokit.tasks.shared.task_registry import get_task
 
@@ -39,7 +40,7 @@ def _command(name: str) -> Any:
         cache_dir: CacheFolder = None,
         cache_limit: CacheLimit = 20,
         threads: training.Threads = None,
-        quiet: training.Quiet = False,
+        quiet: Quiet = False,
         **values: Any,
     ) -> None:
         from elmokit.analysis.shared.plots import require_drawing, save_picture
@@ -81,12 +82,7 @@ def _command(name: str) -> Any:
     )
 
 
-class _Efficiencies(StudyGroup):
-    def task_command(self, task: str) -> Any:
-        return _command(task)
-
-
-sample_efficiency = typer.Typer(cls=_Efficiencies, no_args_is_help=True, rich_markup_mode=None)
+sample_efficiency = typer.Typer(cls=study_group(_command), no_args_is_help=True, rich_markup_mode=None)
 
 
 @sample_efficiency.callback()
@@ -98,14 +94,9 @@ def _sample_efficiency() -> None:
 
 
 def _table(facts: Mapping[str, Any]) -> Table:
-    from rich import box
-    from rich.table import Table
-
     from elmokit.analysis.studies.sample_efficiency import COLUMNS, rows
 
-    table = Table(*COLUMNS, box=box.SIMPLE_HEAD)
-    for column in table.columns:
-        column.justify = "right"
+    table = results_table(*COLUMNS)
     for row in rows(facts):
         table.add_row(*row)
     return table

@@ -7,22 +7,20 @@ from typing import Annotated
 
 import typer
 
+from elmokit.cli.options import InferenceDevice, ModelPath, ModelTokenizer
+
 
 def serve(
-    model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
-    ] = None,
+    model: ModelPath = None,
     task: Annotated[
         list[str] | None,
         typer.Option(metavar="RUN", help="Folder of a task run, or NAME=RUN; repeatable."),
     ] = None,
     index: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Index made by `elmo index build`.")] = None,
     vectors: Annotated[Path | None, typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec.")] = None,
-    tokenizer: Annotated[
-        str, typer.Option(metavar="words|han|spaces|spacy:xx", help="Tokenizer of raw text.")
-    ] = "words",
+    tokenizer: ModelTokenizer = None,
     dtype: Annotated[str, typer.Option(metavar="float32|int8", help="Precision of the LSTM weights.")] = "float32",
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps [cpu].")] = None,
+    device: InferenceDevice = None,
     host: Annotated[
         str,
         typer.Option(metavar="ADDRESS", help="Address to bind to; the default is reachable from this machine only."),

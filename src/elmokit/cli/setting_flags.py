@@ -1,4 +1,4 @@
-"""Flags out of settings: a command gets a flag for every field of a dataclass, with its help and its default."""
+"""Command-line flags from dataclasses of settings: one per field, with its help and its default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`elmo static`: vectors that a word has whatever its sentence, trained or loaded."""
+"""`elmo static`: static word vectors, trained or loaded."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from elmokit.cli.options import CorpusTokenizer, MaxTokens, Quiet
 
 if TYPE_CHECKING:
     from elmokit.analysis.search.static_vectors import NearWord
@@ -50,19 +52,14 @@ def train(
     ] = 1e-3,
     epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Epochs over the corpus.")] = 5,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Convert words to lower case.")] = False,
-    tokenizer: Annotated[
-        str,
-        typer.Option(metavar="spaces|words|han|spacy:xx", help="Tokenizer; spaces is for tokenized text."),
-    ] = "spaces",
+    tokenizer: CorpusTokenizer = "spaces",
     seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Random seed.")] = 1,
     workers: Annotated[
         int, typer.Option(metavar="N", min=1, max=4096, help="Threads; with more than one, runs are not reproducible.")
     ] = 1,
-    max_tokens: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Maximum number of corpus tokens [all].")
-    ] = None,
+    max_tokens: MaxTokens = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT once the new file is complete.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train word2vec on a corpus, for example:
 

@@ -27,25 +27,21 @@ Folder = Annotated[
 Seeds = Annotated[str, typer.Option(metavar="N,N", help="Random seeds; every variant is trained once with each.")]
 
 
-class StudyGroup(TyperGroup):
-    """One command per task, made on request: its flags need the task's settings, and torch with them."""
+def study_group(task_command: Callable[[str], Any]) -> type[TyperGroup]:
+    """Group with one command per task, made on request: its flags need the task's settings, and torch with them."""
 
-    def task_command(self, task: str) -> Any:
-        """The command of one task; each study has its own."""
-        raise NotImplementedError
+    class StudyGroup(TyperGroup):
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(TASKS)
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """The tasks."""
-        return list(TASKS)
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            return task_command(cmd_name) if cmd_name in TASKS else None
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of one task, if there is such a one."""
-        return self.task_command(cmd_name) if cmd_name in TASKS else None
+        def format_commands(self, ctx: Any, formatter: Any) -> None:
+            with formatter.section("Tasks"):  # for which no command need be made
+                formatter.write_dl(list(ABOUT.items()))
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list of tasks in `--help`, for which no command need be made."""
-        with formatter.section("Tasks"):
-            formatter.write_dl(list(ABOUT.items()))
+    return StudyGroup
 
 
 def study_command(
@@ -67,7 +63,7 @@ def make_study(
     threads: int | None,
     quiet: bool,
 ) -> Results:
-    """Make the runs that are not complete, and write what all of them came to."""
+    """Do the runs that are not complete, and write the results of all."""
     from dataclasses import asdict
 
     from elmokit.analysis.shared.results import write_results

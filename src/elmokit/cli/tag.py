@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from elmokit.cli import training
+from elmokit.cli.options import TOKENIZERS
 
 
 def tag(
@@ -41,12 +42,12 @@ def tag(
         ),
     ] = "auto",
     tokenizer: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="words|spaces|spacy:xx",
-            help="Tokenizer; with spaces, every line is one sentence that is tokenized already.",
+            metavar=TOKENIZERS,
+            help="Tokenizer; with spaces, every line is one sentence that is tokenized already [that of the model].",
         ),
-    ] = "words",
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(metavar="PATH", help="biLM of the tagger: folder, file, zip or name [the packaged model]."),

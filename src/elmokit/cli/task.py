@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from elmokit.cli import training
-from elmokit.cli.output import Overwrite
+from elmokit.cli.options import Overwrite, Quiet
 from elmokit.cli.task_compare import compare
 from elmokit.cli.task_options import (
     CacheFolder,
@@ -104,7 +104,7 @@ def _verbs(name: str) -> typer.Typer:
         cache_limit: CacheLimit = 20,
         device: training.Device = None,
         threads: training.Threads = None,
-        quiet: training.Quiet = False,
+        quiet: Quiet = False,
         output: Annotated[
             Path | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the results to this file.")
         ] = None,
@@ -197,7 +197,7 @@ def _train_command(name: str) -> Any:
         cache_limit: CacheLimit = 20,
         device: training.Device = None,
         threads: training.Threads = None,
-        quiet: training.Quiet = False,
+        quiet: Quiet = False,
         **values: Any,
     ) -> None:
         set_threads(threads)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elmokit.cli.output import Overwrite, print_table
+from elmokit.cli.options import AsJson, Overwrite
+from elmokit.cli.output import print_table
 
 if TYPE_CHECKING:
     from elmokit.analysis.shared.results import Results
@@ -23,7 +24,7 @@ def compare(
         Path | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the results to this file.")
     ] = None,
     overwrite: Overwrite = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare runs of one task, for example: elmo task compare runs/ner-baseline runs/ner
 

@@ -48,7 +48,7 @@ def with_task_settings(
 
 
 def given_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings among the flags that were given, with paths that lead there from any folder."""
+    """The settings that were given as flags, with absolute paths."""
     given = {key: value for key, value in values.items() if value is not None}
     for key in ("model", "vectors"):
         if key in given and (key == "vectors" or Path(given[key]).exists()):
@@ -57,7 +57,7 @@ def given_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def data_files(train: list[str] | None, dev: str | None, test: str | None) -> Data:
-    """The files of a run, with paths that lead there from any folder."""
+    """The files of a run, as absolute paths."""
     from elmokit.tasks.runs.task_run import Data
 
     files = tuple(str(training.absolute(path)) for path in train or ())
@@ -100,7 +100,7 @@ def make_run(
 
 
 def set_threads(threads: int | None) -> None:
-    """Use so many threads; None is as many as torch likes."""
+    """Set the number of CPU threads; None keeps the default of torch."""
     if threads is not None:
         import torch
 
@@ -116,6 +116,6 @@ def layer_cache(folder: Path | None, limit: float) -> LayerCache:
 
 @contextmanager
 def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A function to call with how much is done of how much."""
+    """Progress callback: (done, total)."""
     with training.counting(what, quiet=quiet) as show:
         yield lambda done, total: show(done / max(1, total))

@@ -45,7 +45,7 @@ def follow(run: TaskRun, *, quiet: bool, again: str = "--resume") -> None:
 
 
 class _Display:
-    """A line an epoch; on a terminal also one that changes with the steps."""
+    """One line per epoch; on a terminal also one that changes with the steps."""
 
     def __init__(self, run: TaskRun, *, quiet: bool) -> None:
         self._metric, self._quiet, self._shown = run.model.task.metric, quiet, 0.0

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.output import Overwrite
+from elmokit.cli.options import Overwrite
+from elmokit.cli.output import print_table, results_table
 
 
 def weights(
@@ -29,13 +30,9 @@ def weights(
     One line per task and place; runs that differ only in the seed are averaged. Runs without ELMo, or with its top
     layer only, have no weights and are skipped.
     """
-    from rich import box
-    from rich.table import Table
-
     from elmokit.analysis.shared.plots import check_picture, save_picture
     from elmokit.analysis.shared.results import Results, check_target, command_line, write_results
     from elmokit.analysis.studies.layer_weights import layer_weights, weights_map
-    from elmokit.cli.output import print_table
     from elmokit.cli.task_options import warnings
 
     for path in output or []:
@@ -43,9 +40,7 @@ def weights(
     with warnings():
         facts, model = layer_weights(folders)
     n_layers = len(facts["rows"][0]["weights"])
-    table = Table("", *(f"layer {j}" for j in range(n_layers)), "gamma", "runs", box=box.SIMPLE_HEAD)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = results_table("", *(f"layer {j}" for j in range(n_layers)), "gamma", "runs")
     for row in facts["rows"]:
         table.add_row(
             row["name"], *(f"{weight:.2f}" for weight in row["weights"]), f"{row['gamma']:.2f}", str(len(row["runs"]))

@@ -28,7 +28,6 @@ Device = Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, c
 Threads = Annotated[int | None, typer.Option(metavar="N", min=1, max=4096, help="CPU threads [all cores].")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint, or start if there is none.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only warnings and errors.")]
 
 Tokenize = Annotated[bool, typer.Option("--tokenize", help="Tokenize raw text; the same as --tokenizer words.")]
 
@@ -36,7 +35,7 @@ NO_FLAGS = ("preset", "options", "frozen")  # settings that the commands decide,
 
 
 def given_settings(values: Mapping[str, Any], *, tokenize: bool) -> dict[str, Any]:
-    """The settings that were given as flags, None where they were not, with paths that lead there from any folder."""
+    """The settings that were given as flags, None where they were not, with absolute paths."""
     given = dict(values)
     given["tokenizer"] = given["tokenizer"] or ("words" if tokenize else None)
     given["train"] = tuple(str(absolute(path)) for path in given["train"] or ()) or None
@@ -55,7 +54,7 @@ def absolute(path: str | None) -> str | None:
 
 
 def expanded(path: str | Path) -> Path:
-    """A path without its `~`; one of a user who is not there stays as it is, where that of pathlib fails."""
+    """Expand `~`; that of an unknown user is left unchanged, where pathlib raises."""
     return Path(os.path.expanduser(path))
 
 

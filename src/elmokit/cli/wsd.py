@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.output import Overwrite, print_table
+from elmokit.cli.options import InferenceDevice, ModelPath, Overwrite, Quiet
+from elmokit.cli.output import print_table, results_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,9 +24,7 @@ def wsd(
         list[Path],
         typer.Option("--eval", metavar="XML|FOLDER", help="Test data, or a folder of it; repeatable."),
     ],
-    model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
-    ] = None,
+    model: ModelPath = None,
     wordnet: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="WordNet: folder or tar file [/usr/share/wordnet]."),
@@ -48,8 +47,8 @@ def wsd(
         Path | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the results to this file.")
     ] = None,
     overwrite: Overwrite = False,
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps [cpu].")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, only errors.")] = False,
+    device: InferenceDevice = None,
+    quiet: Quiet = False,
 ) -> None:
     """Disambiguate word senses by the nearest sense vector (Table 5 of the paper), for example:
 
@@ -99,17 +98,12 @@ def wsd(
 
 
 def _table(report: SenseReport) -> Table:
-    from rich import box
-    from rich.table import Table
 
     from elmokit.analysis.senses.sense_scores import ALL
 
     sets = next(iter(report.scores.values()))
     parts = [pos for pos in sets[report.main] if pos != ALL]
-    table = Table(box=box.SIMPLE_HEAD, title="F1", caption=f"parts of speech: of {report.main}", title_justify="left")
-    table.add_column("")
-    for name in (*sets, *parts):
-        table.add_column(name, justify="right")
+    table = results_table("", *sets, *parts, title="F1", caption=f"parts of speech: of {report.main}")
     for system, scores in report.scores.items():
         cells = [scores[name][ALL] for name in sets] + [scores[report.main][pos] for pos in parts]
         table.add_row(system, *(f"{cell.f1:.1f}" for cell in cells))

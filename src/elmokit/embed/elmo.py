@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike
 from typing import Any, get_args
@@ -14,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from elmokit.config import ModelConfig, State
-from elmokit.embed.engine import WINDOW_BATCHES, WINDOW_BYTES, Engine, Layers, check_layers
+from elmokit.embed.engine import WINDOW_BATCHES, WINDOW_BYTES, Engine
+from elmokit.embed.layer_choice import Layers, check_layers
 from elmokit.embed.portable import Dtype, PortableElmo, portable_model, to_portable
 from elmokit.embed.predict import GAP, Direction, WordPrediction, predict_next
 from elmokit.embed.sentence import EmbeddedSentence, Pool
@@ -29,7 +29,8 @@ from elmokit.nn.softmax import Head
 from elmokit.nn.state import BiLMState
 from elmokit.text.batch import windows
 from elmokit.text.token_check import ENOUGH, TokenCheck
-from elmokit.text.tokenizer import Tokenizer, get_tokenizer, tokenize
+from elmokit.text.tokenized import TokenizedSentence, tokenized
+from elmokit.text.tokenizer import Tokenizer, get_tokenizer
 from elmokit.weights import native
 from elmokit.weights.locate import load as load_model
 from elmokit.weights.model import Model
@@ -114,7 +115,7 @@ class Elmo:
     @property
     def tokenizer(self) -> str:
         """Default tokenizer of raw text: the one that the options of the model name, or "words"."""
-        return self.config.tokenizer or "words"
+        return self.config.default_tokenizer
 
     @property
     def independent(self) -> bool:
@@ -134,7 +135,7 @@ class Elmo:
         split = get_tokenizer(tokenizer or self.tokenizer)
         _check_list(texts)
         one = isinstance(texts, str)
-        found = [sentence.tokens for sentence in _prepare([texts] if one else texts, split)]  # type: ignore[list-item]
+        found = [sentence.tokens for sentence in tokenized([texts] if one else texts, split)]  # type: ignore[list-item]
         return found[0] if one else found
 
     def encode(
@@ -201,12 +202,12 @@ class Elmo:
         """
         self._check(sentences, batch_size, batch_tokens, threads)
         layers = check_layers(layers, self.config.n_vectors)
-        prepared = self._checked(_prepare(sentences, get_tokenizer(tokenizer or self.tokenizer)))
+        prepared = self._checked(tokenized(sentences, get_tokenizer(tokenizer or self.tokenizer)))
         parts = self._parts(prepared, layers, batch_size, batch_tokens)
         line = choose_progress(len(sentences) if isinstance(sentences, Sized) else None, progress)
         return SentenceStream(self._embed(parts, layers, batch_size, batch_tokens, line))
 
-    def _checked(self, prepared: Iterable[_Prepared]) -> Iterator[_Prepared]:
+    def _checked(self, prepared: Iterable[TokenizedSentence]) -> Iterator[TokenizedSentence]:
         """The same sentences; the first of a model's life are checked, and a warning is logged once."""
         for sentence in prepared:
             if (check := self._check_tokens) is not None:
@@ -232,22 +233,22 @@ class Elmo:
         batch_size: int | None = None,
         batch_tokens: int | None = None,
     ) -> None:
-        """Pass over sentences that were embedded before, with the same options, in another process.
+        """Skip sentences that were embedded before, with the same options, in another process.
 
-        What comes after is then the same to the last bit: a word's vector is rounded by the company in which it was
-        first encoded, so the words are encoded again, which is a small part of the work. A carried state is not made:
-        put it back with `carried_state`.
+        What comes after is then the same to the last bit: a word's vector depends in its last bits on the batch
+        in which it was first encoded, so the words are encoded again, which is a small part of the work. A carried
+        state is not computed: restore it with `carried_state`.
         """
         self._check(sentences, batch_size, batch_tokens, None)
         layers = check_layers(layers, self.config.n_vectors)
-        prepared = _prepare(sentences, get_tokenizer(tokenizer or self.tokenizer))
+        prepared = tokenized(sentences, get_tokenizer(tokenizer or self.tokenizer))
         for part in self._parts(prepared, layers, batch_size, batch_tokens):
             tokens = [sentence.tokens for sentence in part]
             self._engine.skip(tokens, batch_tokens or self._engine.batch_tokens, batch_size)
 
     def _parts(
-        self, prepared: Iterable[_Prepared], layers: Layers, batch_size: int | None, batch_tokens: int | None
-    ) -> Iterator[list[_Prepared]]:
+        self, prepared: Iterable[TokenizedSentence], layers: Layers, batch_size: int | None, batch_tokens: int | None
+    ) -> Iterator[list[TokenizedSentence]]:
         """Windows of sentences for the engine: one batch with carried state, else as many as may wait."""
         if not self.independent:
             return windows(prepared, lambda _: 1, batch_size or 1)
@@ -259,7 +260,7 @@ class Elmo:
 
     def _embed(
         self,
-        parts: Iterable[list[_Prepared]],
+        parts: Iterable[list[TokenizedSentence]],
         layers: Layers,
         batch_size: int | None,
         batch_tokens: int | None,
@@ -285,7 +286,7 @@ class Elmo:
         if threads is not None:
             torch.set_num_threads(threads)
 
-    def _finish(self, batch: list[_Prepared], arrays: list[NDArray[np.floating]]) -> Iterator[EmbeddedSentence]:
+    def _finish(self, batch: list[TokenizedSentence], arrays: list[NDArray[np.floating]]) -> Iterator[EmbeddedSentence]:
         arrays.reverse()  # so that each can be returned and freed
         for sentence in batch:
             array = arrays.pop()
@@ -383,26 +384,6 @@ def _half(array: NDArray[np.floating]) -> NDArray[np.floating]:
         raise ConfigError(f"float16: expected vectors below 65504, found {largest:.3g}; use float32") from None
 
 
-@dataclass
-class _Prepared:
-    """A sentence as tokens, with what is known of its text."""
-
-    tokens: list[str]
-    text: str | None = None
-    offsets: list[tuple[int, int]] | None = None
-
-
 def _check_list(texts: object) -> None:
     if not isinstance(texts, Iterable):
         raise InputError(f"texts: expected a list of texts or of lists of tokens, found {texts!r}")
-
-
-def _prepare(sentences: Iterable[str | Sequence[str]], tokenizer: Tokenizer) -> Iterator[_Prepared]:
-    for number, sentence in enumerate(sentences):
-        if isinstance(sentence, str):
-            tokens, offsets = tokenize(sentence, tokenizer)
-            yield _Prepared(tokens, sentence, offsets)
-        elif isinstance(sentence, Sequence) and all(isinstance(token, str) for token in sentence):
-            yield _Prepared(list(sentence))
-        else:
-            raise InputError(f"sentence {number}: expected text or a list of tokens, found {str(sentence)[:40]!r}")

@@ -30,7 +30,7 @@ from elmokit.text.tokenizer import Tokenizer, get_tokenizer
 
 if TYPE_CHECKING:
     from elmokit.embed.elmo import Elmo
-    from elmokit.embed.engine import Layers
+    from elmokit.embed.layer_choice import Layers
 
 CHUNK_CHARACTERS = 65_536  # of input a chunk: about 12,000 English tokens, 140 MB at three layers of 1024
 _SPOOL_VERSION = 2  # of what a chunk holds; others cannot be resumed
@@ -144,7 +144,7 @@ def embed_files(
         "threads": threads,
         "progress": False,  # the files have their own
     }
-    elmo.embed([], **options)  # wrong options are told before anything is made
+    elmo.embed([], **options)  # invalid options are reported before any work
     source = TextSource(inputs, encoding_errors=encoding_errors, split=split)
     checks: dict[str, Any] = {"blank_lines": blank_lines, "sentence_keys": sentence_keys}
     if (sentence_keys or blank_lines != "keep") and source.bytes_total is not None:
@@ -203,7 +203,7 @@ class _Job:
         self.done = start
 
     def do(self, spool: Spool, number: int, lines: list[Line], bytes_read: int) -> None:
-        """See to it that a chunk is in the spool."""
+        """Compute a chunk, unless the spool has it."""
         chunk = spool.chunk(number)
         if chunk is None:
             spool.write(number, self._records(lines, bytes_read), self._state_after)

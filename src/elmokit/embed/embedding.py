@@ -12,7 +12,7 @@ from torch import Tensor
 from elmokit.embed.word_reader import WordReader
 from elmokit.errors import ConfigError, InputError
 from elmokit.nn.bilm import BiLM
-from elmokit.nn.elmo import ElmoOutput, MixedBiLM
+from elmokit.nn.mixed_bilm import ElmoOutput, MixedBiLM
 from elmokit.nn.padded import TokenIds
 from elmokit.weights.locate import load as load_model
 

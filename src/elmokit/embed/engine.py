@@ -1,4 +1,4 @@
-"""Batches through the biLM: no work on padding, none twice, and the state that every sentence starts from."""
+"""Inference engine: batches, word cache and state policy around a biLM."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmokit.config import State
-from elmokit.embed.layer_choice import Layers as Layers
-from elmokit.embed.layer_choice import check_layers as check_layers
+from elmokit.embed.layer_choice import Layers, resolve_layers
 from elmokit.embed.sharing import EngineLock
 from elmokit.embed.word_cache import WordCache
 from elmokit.embed.word_reader import WordReader
@@ -202,16 +201,14 @@ class Engine:
 
 def combine(output: BiLMOutput, layers: Layers) -> Tensor:
     """(1, N, 2D) of the combination, or (L + 1, N, 2D) of all layers."""
-    if layers == "all":
+    chosen = resolve_layers(layers, output.n_vectors)
+    if chosen is None:
         return output.layers()
-    if layers == "top":
-        return output.layer(output.n_layers - 1).unsqueeze(0)
-    if isinstance(layers, int):
-        return output.layer(layers).unsqueeze(0)
-    weights = [1 / output.n_layers] * output.n_layers if layers == "average" else layers
-    mixed = weights[0] * output.layer(0)  # type: ignore[operator]
-    for j in range(1, output.n_layers):
-        mixed.add_(output.layer(j), alpha=weights[j])  # type: ignore[arg-type]
+    if isinstance(chosen, int):
+        return output.layer(chosen).unsqueeze(0)
+    mixed = chosen[0] * output.layer(0)
+    for j in range(1, output.n_vectors):
+        mixed.add_(output.layer(j), alpha=chosen[j])
     return mixed.unsqueeze(0)
 
 

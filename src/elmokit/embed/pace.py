@@ -1,4 +1,4 @@
-"""Speed of a run and the time that it has left, known only once they mean something."""
+"""Throughput and remaining time, from when they can be estimated."""
 
 from __future__ import annotations
 

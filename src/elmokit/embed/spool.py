@@ -1,4 +1,4 @@
-"""Crash-safe work: results wait in a folder beside the output, in chunks that are either whole or not there.
+"""Resumable work folder: completed chunks on disk, from which the output is assembled.
 
 `OUT.part/` holds `run.json` (the settings), a lock that dies with its process, and chunks `00000000.chunk`, ... Each
 chunk is written under another name, synced to the disk and renamed. When all are there, the output is assembled from

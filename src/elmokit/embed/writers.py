@@ -20,11 +20,11 @@ from typing import IO, Any, Literal, Protocol, get_args
 
 import numpy as np
 
+from elmokit.disk.hdf5_file import Hdf5Disk, uninterrupted
 from elmokit.embed.line_checks import sentence_key
 from elmokit.embed.parquet import ParquetWriter, Rows, load_pyarrow
 from elmokit.embed.record import Record, RecordLayout
 from elmokit.errors import ConfigError
-from elmokit.weights.hdf5_disk import Hdf5Disk, uninterrupted
 
 Format = Literal["hdf5", "parquet", "npz"]
 

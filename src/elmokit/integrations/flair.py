@@ -21,7 +21,7 @@ from flair.embeddings.base import TokenEmbeddings, register_embeddings
 
 if TYPE_CHECKING:
     from elmokit.embed.elmo import Dtype, Elmo
-    from elmokit.embed.engine import Layers
+    from elmokit.embed.layer_choice import Layers
 
 __all__ = ["ElmoTokenEmbeddings"]
 
@@ -49,7 +49,7 @@ class ElmoTokenEmbeddings(TokenEmbeddings):  # type: ignore[misc]
         device: str | None = None,
         name: str = "elmo",
     ) -> None:
-        from elmokit.embed.engine import check_layers
+        from elmokit.embed.layer_choice import check_layers
 
         self.name, self.static_embeddings = name, True
         super().__init__()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,14 @@ from numpy.typing import NDArray
 
 from elmokit.config import ModelConfig
 from elmokit.disk.json_file import parse_json
-from elmokit.embed.layer_choice import Layers, check_layers
+from elmokit.embed.layer_choice import Layers, check_layers, combine_layers
 from elmokit.embed.sentence import EmbeddedSentence, Pool
 from elmokit.embed.texts import pooled
 from elmokit.errors import ConfigError, FormatError, InputError, MissingExtraError, first_line
 from elmokit.text.batch import by_length, windows
 from elmokit.text.characters import characters_of
-from elmokit.text.tokenizer import Tokenizer, get_tokenizer, tokenize
+from elmokit.text.tokenized import TokenizedSentence, tokenized
+from elmokit.text.tokenizer import Tokenizer, get_tokenizer
 from elmokit.text.vocabulary import vocabulary_of
 
 METADATA = "elmokit"  # key of our metadata in the file
@@ -26,15 +26,6 @@ FORMAT_VERSION = 1  # of the metadata, inputs and outputs
 KEYS = ("options", "state", "vocabulary", "alphabet", "license", "fingerprint")  # of the metadata
 BATCH_TOKENS = 1024  # padded tokens at a time
 WINDOW_TOKENS = 8 * BATCH_TOKENS  # that are put into order by length at a time
-
-
-@dataclass
-class _Prepared:
-    """A sentence as tokens, with its raw text and offsets where it came as text."""
-
-    tokens: list[str]
-    text: str | None = None
-    offsets: list[tuple[int, int]] | None = None
 
 
 class OnnxElmo:
@@ -66,7 +57,7 @@ class OnnxElmo:
     @property
     def tokenizer(self) -> str:
         """Default tokenizer of raw text: the one that the options of the model name, or "words"."""
-        return self.config.tokenizer or "words"
+        return self.config.default_tokenizer
 
     def __repr__(self) -> str:
         lstm = self.config.lstm
@@ -91,7 +82,7 @@ class OnnxElmo:
         if batch_tokens < 1:
             raise ConfigError(f"batch_tokens: expected a positive integer, found {batch_tokens!r}")
         chosen = check_layers(layers, self.config.n_vectors)
-        prepared = _prepare(sentences, get_tokenizer(tokenizer or self.tokenizer))
+        prepared = tokenized(sentences, get_tokenizer(tokenizer or self.tokenizer))
         return self._embed(prepared, chosen, batch_tokens)
 
     def encode(
@@ -125,7 +116,9 @@ class OnnxElmo:
         layers: NDArray[np.float32] = self._session.run(["layers"], feed)[0]
         return layers
 
-    def _embed(self, prepared: Iterable[_Prepared], layers: Layers, batch_tokens: int) -> Iterator[EmbeddedSentence]:
+    def _embed(
+        self, prepared: Iterable[TokenizedSentence], layers: Layers, batch_tokens: int
+    ) -> Iterator[EmbeddedSentence]:
         size = max(WINDOW_TOKENS, batch_tokens)
         for window in windows(prepared, lambda sentence: len(sentence.tokens), size):
             empty = np.zeros((self.config.n_vectors, 0, self.config.vector_dim), np.float32)
@@ -135,9 +128,8 @@ class OnnxElmo:
                 for row, k in zip(found, batch, strict=True):
                     arrays[k] = row[:, : len(window[k].tokens)]
             for sentence, array in zip(window, arrays, strict=True):
-                yield EmbeddedSentence(
-                    sentence.tokens, _combine(array, layers), text=sentence.text, offsets=sentence.offsets
-                )
+                vectors = np.array(combine_layers(array, layers))  # a copy: the batch is freed
+                yield EmbeddedSentence(sentence.tokens, vectors, text=sentence.text, offsets=sentence.offsets)
 
 
 def _open(path: str, threads: int | None, providers: Sequence[str] | None) -> Any:
@@ -173,26 +165,3 @@ def _read_metadata(session: Any, path: str) -> dict[str, Any]:
     if missing := [key for key in KEYS if key not in metadata]:
         raise FormatError(f"{path}: expected {', '.join(missing)} in the metadata, found none; export the model again")
     return metadata
-
-
-def _combine(layers: NDArray[np.float32], choice: Layers) -> NDArray[np.float32]:
-    """(1, n, 2D) of a combination, or (L + 1, n, 2D) of all layers; a copy, since the batch is freed."""
-    if choice == "all":
-        return layers.copy()
-    if choice == "top":
-        return layers[-1:].copy()
-    if isinstance(choice, int):
-        return layers[choice : choice + 1].copy()
-    weights = np.full(len(layers), 1 / len(layers)) if choice == "average" else np.asarray(choice)
-    return np.tensordot(weights.astype(np.float32), layers, axes=1)[None]
-
-
-def _prepare(sentences: Iterable[str | Sequence[str]], tokenizer: Tokenizer) -> Iterator[_Prepared]:
-    for number, sentence in enumerate(sentences):
-        if isinstance(sentence, str):
-            tokens, offsets = tokenize(sentence, tokenizer)
-            yield _Prepared(tokens, sentence, offsets)
-        elif isinstance(sentence, Sequence) and all(isinstance(token, str) for token in sentence):
-            yield _Prepared(list(sentence))
-        else:
-            raise InputError(f"sentence {number}: expected text or a list of tokens, found {str(sentence)[:40]!r}")

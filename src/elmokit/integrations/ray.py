@@ -167,7 +167,7 @@ def embed_dataset(
             f"vector_column: with layers='all' and pool=None the columns are layer_0, layer_1, ...; leave it out, or "
             f"choose layers='average' for one column {vector_column!r}"
         )
-    chosen = Embedding(layers, tokenizer or loaded.config.tokenizer or "words", pool, punctuation)
+    chosen = Embedding(layers, tokenizer or loaded.config.default_tokenizer, pool, punctuation)
     reference = ray.put(pack_model(loaded))
     return dataset.map_batches(
         BatchEmbedder,
@@ -215,7 +215,7 @@ def embed_files_on_ray(
     settings = _actor_settings(loaded, state, dtype, device)
     chosen = embedding or Embedding()
     check_layers(chosen.layers, loaded.config.n_vectors)
-    own = loaded.config.tokenizer or "words"
+    own = loaded.config.default_tokenizer
     chosen = replace(chosen, tokenizer=tokenizer or _detected(files[0], reading, own))
     target = Path(os.path.abspath(output))
     with _cluster(ray, address), _quiet_data(ray):

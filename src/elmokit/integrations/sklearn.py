@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.config import IndependentState
-from elmokit.embed.engine import Layers, check_layers
+from elmokit.embed.layer_choice import Layers, check_layers
 from elmokit.embed.sentence import Pool
 from elmokit.errors import ConfigError, InputError, MissingExtraError
 from elmokit.integrations.shared_model import ModelName, shared_model

@@ -26,8 +26,8 @@ class BiLMOutput:
     state: BiLMState  # after every sentence's last token (forward) and first token (backward)
 
     @property
-    def n_layers(self) -> int:
-        """Number of layers, L + 1."""
+    def n_vectors(self) -> int:
+        """Number of vectors per token, L + 1."""
         return len(self.forward) + 1
 
     def layer(self, j: int) -> Tensor:
@@ -37,8 +37,8 @@ class BiLMOutput:
     def layers(self) -> Tensor:
         """All layers, (L + 1, N, 2D)."""
         n, dim = self.tokens.shape
-        halves = torch.stack([half for j in range(self.n_layers) for half in self._halves(j)], dim=1)  # (N, 2L + 2, D)
-        return halves.view(n, self.n_layers, 2 * dim).transpose(0, 1)
+        halves = torch.stack([half for j in range(self.n_vectors) for half in self._halves(j)], dim=1)  # (N, 2L + 2, D)
+        return halves.view(n, self.n_vectors, 2 * dim).transpose(0, 1)
 
     def _halves(self, j: int) -> tuple[Tensor, Tensor]:
         return (self.tokens, self.tokens) if j == 0 else (self.forward[j - 1], self.backward[j - 1])
@@ -73,7 +73,7 @@ class BiLM(nn.Module):
 
     def forward(
         self,
-        words: Tensor,
+        word_vectors: Tensor,
         index: Tensor,
         packing: Packing,
         state: BiLMState | None = None,
@@ -81,24 +81,25 @@ class BiLM(nn.Module):
     ) -> BiLMOutput:
         """Read a batch of packed sentences.
 
-        words: (U, D) vectors of the distinct words; index: (N,) which word each packed row is; state: the initial state
+        word_vectors: (U, D), of the distinct words; index: (N,) which word each packed row is; state: the initial state
         of every sentence, zero by default; backward_index: what the backward direction reads at each row where that
         differs, as it does in training, since each direction reads one sentence mark only.
         """
         # The backward direction reads every sentence from its end: same packing, mirrored rows.
         mirrored_index = (index if backward_index is None else backward_index)[packing.reverse]
-        (forward, forward_end), (mirrored, backward_end) = self.run_stacks(words, index, mirrored_index, packing, state)
+        stacks = self.run_stacks(word_vectors, index, mirrored_index, packing, state)
+        (forward, forward_end), (mirrored, backward_end) = stacks
         backward = [layer[packing.reverse] for layer in mirrored]
-        return BiLMOutput(words[index], forward, backward, BiLMState(forward_end, backward_end))
+        return BiLMOutput(word_vectors[index], forward, backward, BiLMState(forward_end, backward_end))
 
     def run_stacks(
-        self, words: Tensor, index: Tensor, mirrored_index: Tensor, packing: Packing, state: BiLMState | None
+        self, word_vectors: Tensor, index: Tensor, mirrored_index: Tensor, packing: Packing, state: BiLMState | None
     ) -> tuple[Stack, Stack]:
-        """Each direction over its own packed rows, words[index] and words[mirrored_index]."""
+        """Each direction over its own packed rows, word_vectors[index] and word_vectors[mirrored_index]."""
         state = state or self.zero_state(len(packing.lengths))
         return (
-            self._run(self.forward_layers, words[index], packing, state.forward),
-            self._run(self.backward_layers, words[mirrored_index], packing, state.backward),
+            self._run(self.forward_layers, word_vectors[index], packing, state.forward),
+            self._run(self.backward_layers, word_vectors[mirrored_index], packing, state.backward),
         )
 
     def _run(self, layers: nn.ModuleList, x: Tensor, packing: Packing, state: Sequence[LstmState]) -> Stack:

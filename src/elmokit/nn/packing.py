@@ -46,7 +46,7 @@ class Packing:
         return list(pairwise(self.offsets))
 
     def blocks(self, rows: int) -> Iterator[list[tuple[int, int]]]:
-        """The steps in groups, each of so many as have this many rows at most, or of one."""
+        """Group consecutive steps into blocks of at most `rows` rows; a larger step is a block of its own."""
         group: list[tuple[int, int]] = []
         for start, stop in self.steps():
             if group and stop - group[0][0] > rows:

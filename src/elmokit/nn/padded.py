@@ -50,7 +50,7 @@ def read_padded(
     """
     n_sentences, n_steps = mask.shape
     if not (mask[:, 1:] <= mask[:, :-1]).all():
-        raise InputError("mask: expected each sentence's tokens first and its padding after them, found a token behind")
+        raise InputError("mask: expected the tokens of each sentence before its padding, found one after it")
     device = mask.device
     lengths = mask.sum(dim=1) + 2  # with the marks
     order = torch.argsort(lengths, descending=True, stable=True)
@@ -65,7 +65,7 @@ def read_padded(
     vectors = bilm.token_encoder(distinct.characters, distinct.words)
     output = bilm(vectors, index, packing, None if state is None else state.rows(order))
     rank = torch.argsort(order)
-    layers = torch.stack([packing.pad(output.layer(j), n_steps + 2)[rank] for j in range(output.n_layers)])
+    layers = torch.stack([packing.pad(output.layer(j), n_steps + 2)[rank] for j in range(output.n_vectors)])
     with_marks = torch.arange(n_steps + 2, device=device) < lengths.unsqueeze(1)
     return PaddedLayers(layers, with_marks, output.state.rows(rank))
 

@@ -66,5 +66,5 @@ class ScalarMix(nn.Module):
         return torch.softmax(self.scalars, dim=0)
 
     def l2(self) -> Tensor:
-        """sum(s^2): times lambda, the term that the loss gets."""
+        """L2 penalty, sum(s^2); multiply it by lambda and add it to the loss."""
         return self.scalars.square().sum()

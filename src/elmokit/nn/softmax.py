@@ -52,9 +52,9 @@ class SoftmaxHead(SoftmaxLoss):
 
     def __init__(self, *, n_words: int, dim: int) -> None:
         super().__init__()
-        # `sampled` gives W a gradient of the rows that it used instead of one of all V. The latter is written and read
-        # at every step: at V = 800,000 and D = 512 that is 1.6 GB. The former suits torch's Adagrad, but not its
-        # `clip_grad_norm_`.
+        # Whether `sampled` gives W a sparse gradient, of the sampled rows alone. A dense one is written and read at
+        # every step: at V = 800,000 and D = 512 that is 1.6 GB. torch's Adagrad supports a sparse one, but
+        # `clip_grad_norm_` does not.
         self.sparse = False
         self.weight = nn.Parameter(torch.empty(n_words, dim))
         self.bias = nn.Parameter(torch.empty(n_words))

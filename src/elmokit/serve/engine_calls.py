@@ -21,7 +21,7 @@ from elmokit.analysis.shared.char_filters import CharFilters
 from elmokit.analysis.shared.map_projection import project
 from elmokit.analysis.shared.occurrence import Occurrence
 from elmokit.embed.elmo import Elmo
-from elmokit.embed.engine import check_layers
+from elmokit.embed.layer_choice import check_layers, combine_layers
 from elmokit.embed.sentence import EmbeddedSentence
 from elmokit.errors import ConfigError, InputError
 from elmokit.serve.pages import language, model_name
@@ -40,7 +40,6 @@ class EngineCalls:
     def __init__(self, settings: ServeSettings) -> None:
         if settings.threads is not None:
             torch.set_num_threads(settings.threads)
-        self.settings = settings
         index = VectorIndex(settings.index) if settings.index is not None else None
         model = settings.model or (index.facts.model if index is not None else None)
         self.elmo = Elmo.from_pretrained(
@@ -53,6 +52,7 @@ class EngineCalls:
             raise ConfigError(
                 f'--model: expected a model whose sentences are independent, found state "{self.elmo.state}"'
             )
+        self.tokenizer = settings.tokenizer or self.elmo.tokenizer
         if index is not None:
             index.require_model(self.elmo)
         self.index = index
@@ -93,6 +93,7 @@ class EngineCalls:
                 "fingerprint": model.fingerprint,
                 "dtype": self.elmo.dtype,
                 "state": self.elmo.state,
+                "tokenizer": self.tokenizer,
             },
             "tasks": [{"name": name, "task": run.task.name} for name, run in self.tasks.items()],
             "index": self.index is not None,
@@ -121,14 +122,14 @@ class EngineCalls:
 
     def predict_next(self, **argument: Any) -> list[dict[str, Any]]:
         """The likeliest words."""
-        return [asdict(one) for one in self.elmo.predict_next(**argument, tokenizer=self.settings.tokenizer)]
+        return [asdict(one) for one in self.elmo.predict_next(**argument, tokenizer=self.tokenizer)]
 
     def neighbors(self, word: str, top: int, text: str | None, same_word: bool) -> dict[str, Any]:
         """Static neighbors of a word; with `text`, the occurrences of the index nearest to the word in that text."""
         if text is not None:
             if self.index is None:
                 raise InputError("text: expected a server with an index of a corpus; start it with --index")
-            query = make_query(self.elmo, text, word, [self.index.facts.view], tokenizer=self.settings.tokenizer)
+            query = make_query(self.elmo, text, word, [self.index.facts.view], tokenizer=self.tokenizer)
             found = search(self.index, self.elmo, query, top, same_word=same_word).neighbors[0]
             return {
                 "source": f"{self.index.facts.view.name}, {self.index.facts.tokens:,} tokens of the index",
@@ -156,7 +157,7 @@ class EngineCalls:
 
     def compare(self, first: str, second: str, words: list[str]) -> dict[str, Any]:
         """A word in two sentences, layer by layer."""
-        return compare(self.elmo, first, second, words, tokenizer=self.settings.tokenizer).to_json()
+        return compare(self.elmo, first, second, words, tokenizer=self.tokenizer).to_json()
 
     def explain(self, word: str) -> dict[str, Any]:
         """The character n-grams that won the max-pooling."""
@@ -215,14 +216,4 @@ def _mixed(layers: Array, argument: dict[str, Any]) -> Array:
         scores, gamma = np.asarray(argument["mix"][0], dtype=np.float64), argument["mix"][1]
         powers = np.exp(scores - scores.max())
         choice = list(gamma * powers / powers.sum())
-    if choice == "all":
-        return layers
-    if choice == "average":
-        average: Array = layers.mean(axis=0, keepdims=True)
-        return average
-    if choice == "top":
-        return layers[-1:]
-    if isinstance(choice, int):
-        return layers[choice : choice + 1]
-    mixed: Array = np.tensordot(np.asarray(choice, dtype=np.float32), layers, 1)[None]
-    return mixed
+    return combine_layers(layers, choice)

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from elmokit.embed.layer_choice import LayerName
+
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
 Text = str | list[str]
 Texts = Annotated[
@@ -16,7 +18,7 @@ Texts = Annotated[
         examples=[["I will buy you a present.", ["Live", "in", "the", "present"]]],
     ),
 ]
-LayerChoice = Literal["all", "top", "average"] | Annotated[int, Field(ge=0, le=100)] | list[Finite]
+LayerChoice = LayerName | Annotated[int, Field(ge=0, le=100)] | list[Finite]
 Encoding = Literal["float", "base64"]
 Top = Annotated[int, Field(ge=1, le=1000, description="Number of results.")]
 Word = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -42,7 +44,9 @@ class TextsRequest(Request):
     """Texts or lists of tokens."""
 
     texts: Texts
-    tokenizer: Literal["words", "spaces"] | None = Field(None, description="Tokenizer of texts; default: the server's.")
+    tokenizer: Literal["words", "han", "spaces"] | None = Field(
+        None, description="Tokenizer of texts; default: the server's."
+    )
 
 
 class EmbedRequest(TextsRequest):

@@ -24,7 +24,7 @@ class Service:
     def __init__(self, settings: ServeSettings) -> None:
         self.settings = settings
         self.admission, self.metrics = Admission(settings), Metrics()
-        self.reader = TextReader(settings)
+        self.reader = TextReader(settings, self._model_tokenizer)
         self.pool = EnginePool(settings, self._count, self.metrics.restarts.inc)
         self.metrics.queue_requests.set_function(lambda: self.admission.requests)
         self.metrics.queue_tokens.set_function(lambda: self.admission.tokens)
@@ -34,6 +34,10 @@ class Service:
     def _count(self, batch: BatchDone) -> None:
         self.metrics.count_batch(batch)
         self.admission.measured(batch.tokens, batch.seconds)
+
+    async def _model_tokenizer(self) -> str:
+        info = await self.pool.wait_until_ready(self.settings.timeout)
+        return str(info["model"]["tokenizer"])
 
     async def ask(self, request: Request, call: str, argument: dict[str, Any], tokens: int = 1) -> Any:
         """The engine's answer to a request, which has its place in the queue until its answer is sent."""

@@ -26,7 +26,7 @@ class ServeSettings:
     tasks: dict[str, Path] = field(default_factory=dict)  # name in the address -> folder of the run
     index: Path | None = None  # folder that `elmo index build` wrote
     vectors: Path | None = None  # static vectors for /neighbors
-    tokenizer: str = "words"
+    tokenizer: str | None = None  # of raw text; None is that of the model
     dtype: Dtype = "float32"
     device: str | None = None
 

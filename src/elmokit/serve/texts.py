@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from elmokit.serve.api_errors import refused, too_large
@@ -29,9 +29,10 @@ class Sentences:
 class TextReader:
     """Tokenizes texts and enforces the limits of a request."""
 
-    def __init__(self, settings: ServeSettings) -> None:
-        self._settings = settings
-        self._default = get_tokenizer(settings.tokenizer)
+    def __init__(self, settings: ServeSettings, model_tokenizer: Callable[[], Awaitable[str]]) -> None:
+        """model_tokenizer: name of the model's own tokenizer, once the model is loaded."""
+        self._settings, self._model_tokenizer = settings, model_tokenizer
+        self._default = None if settings.tokenizer is None else get_tokenizer(settings.tokenizer)
 
     async def read(self, texts: str | Sequence[str | list[str]], tokenizer: str | None = None) -> Sentences:
         """Tokens of one text or several; 413 or 422 if they are too many, or none."""
@@ -43,7 +44,10 @@ class TextReader:
                 f"texts: expected at most {self._settings.max_sentences:,} per request, found {len(items):,}; "
                 "send several requests"
             )
+        if tokenizer is None and self._default is None:
+            self._default = get_tokenizer(await self._model_tokenizer())
         chosen = self._default if tokenizer is None else get_tokenizer(tokenizer)
+        assert chosen is not None
         if sum(len(item) for item in items if isinstance(item, str)) > LONG:
             found = await asyncio.to_thread(_tokenize, items, chosen)
         else:

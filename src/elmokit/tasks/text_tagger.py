@@ -16,7 +16,7 @@ from elmokit.tasks.runs.task_model import TaskModel
 from elmokit.tasks.shared.tags import encode
 from elmokit.tasks.sst import NAMES
 from elmokit.text.batch import windows
-from elmokit.text.tokenizer import get_tokenizer, split_sentences, tokenize
+from elmokit.text.tokenizer import Tokenizer, get_tokenizer, split_sentences, tokenize
 
 WINDOW_TOKENS = 8192  # tokens that are tagged at a time
 
@@ -44,28 +44,35 @@ class TextTagger:
         self.model = model
 
     @property
+    def tokenizer(self) -> str:
+        """Default tokenizer of raw text: that of the biLM."""
+        return "words" if self.model.bilm is None else self.model.bilm.model.config.default_tokenizer
+
+    @property
     def labels(self) -> list[str]:
         """Entity types, tags, or sentiments."""
         [labels] = self.model.labels.values()
         return [NAMES[label] for label in labels] if self.kind == "sentiment" else list(labels)
 
-    def tag(self, texts: Iterable[str | Sequence[str]], *, tokenizer: str = "words") -> list[dict[str, Any]]:
+    def tag(self, texts: Iterable[str | Sequence[str]], *, tokenizer: str | None = None) -> list[dict[str, Any]]:
         """Tag texts, each a string or a list of tokens; returns one JSON-ready dictionary per text.
 
         All kinds: `text` and `offsets` (of raw text), `tokens`; but for sentiment, `sentences` as token ranges.
         ner: `tags` (IOB2) and `entities` with `text`, `label`, `start`, `end` (tokens), `score`, `offsets`.
         pos, upos: `tags` and `scores`. sentiment: `sentiment`, `score` and `probabilities`; a text without words has
-        the sentiment None. tokenizer: "words" and "spacy:xx" split raw text into sentences first; with "spaces" every
-        text is one sentence that is tokenized already.
+        the sentiment None. tokenizer: by default that of the biLM; with "spaces" every text is one sentence that is
+        tokenized already, with the others raw text is split into sentences first.
         """
         if isinstance(texts, str):
             raise InputError("tag expects a list of texts, found one string: use [text]")
         return list(self.stream(texts, tokenizer=tokenizer))
 
-    def stream(self, texts: Iterable[str | Sequence[str]], *, tokenizer: str = "words") -> Iterator[dict[str, Any]]:
+    def stream(self, texts: Iterable[str | Sequence[str]], *, tokenizer: str | None = None) -> Iterator[dict[str, Any]]:
         """Tag any number of texts in bounded memory; as `tag`, one result at a time, in order."""
-        get_tokenizer(tokenizer)  # checked before the first text is read
-        split = ((text, self._sentences(text, tokenizer)) for text in texts)
+        name = tokenizer or self.tokenizer
+        split_tokens = get_tokenizer(name)  # checked before the first text is read
+        whole = self.kind == "sentiment" or name == "spaces"
+        split = ((text, _sentences(text, split_tokens, whole)) for text in texts)
         for window in windows(split, lambda pair: sum(len(s.tokens) for s in pair[1]), WINDOW_TOKENS):
             yield from self._tag(window)
 
@@ -75,20 +82,6 @@ class TextTagger:
         found = iter(self.model.predictions(examples, self.model.live_layers()))
         for text, sentences in texts:
             yield self._result(text, sentences, [next(found) for _ in sentences])
-
-    def _sentences(self, text: str | Sequence[str], tokenizer: str) -> list[_Sentence]:
-        """Sentences with at least one token; sentiment is that of the whole text."""
-        if not isinstance(text, str):
-            if not isinstance(text, Sequence) or not all(isinstance(token, str) for token in text):
-                raise InputError(f"texts: expected strings or lists of tokens, found {text!r}")
-            return [_Sentence(list(text), None)] if text else []
-        whole = self.kind == "sentiment" or tokenizer == "spaces"
-        found = []
-        for start, end in [(0, len(text))] if whole else split_sentences(text):
-            tokens, offsets = tokenize(text[start:end], get_tokenizer(tokenizer))
-            if tokens:
-                found.append(_Sentence(tokens, [(start + a, start + b) for a, b in offsets or ()]))
-        return found
 
     def _result(self, text: str | Sequence[str], sentences: list[_Sentence], predictions: list[Any]) -> dict[str, Any]:
         """The result of one text, from the predictions for its sentences."""
@@ -107,6 +100,20 @@ class TextTagger:
             return result | _entities(result, sentences, starts, predictions)
         tagged = [one for prediction in predictions for one in prediction]
         return result | {"tags": [one.tag for one in tagged], "scores": [round(one.score, 4) for one in tagged]}
+
+
+def _sentences(text: str | Sequence[str], tokenizer: Tokenizer, whole: bool) -> list[_Sentence]:
+    """Sentences with at least one token; of the `whole` text there is one."""
+    if not isinstance(text, str):
+        if not isinstance(text, Sequence) or not all(isinstance(token, str) for token in text):
+            raise InputError(f"texts: expected strings or lists of tokens, found {text!r}")
+        return [_Sentence(list(text), None)] if text else []
+    found = []
+    for start, end in [(0, len(text))] if whole else split_sentences(text):
+        tokens, offsets = tokenize(text[start:end], tokenizer)
+        if tokens:
+            found.append(_Sentence(tokens, [(start + a, start + b) for a, b in offsets or ()]))
+    return found
 
 
 def _sentiment(prediction: Any) -> dict[str, Any]:
@@ -169,10 +176,9 @@ def _folder(tagger: str | os.PathLike[str]) -> Path:
     packaged = packaged_taggers()
     if isinstance(tagger, str) and tagger in KINDS and not Path(tagger).is_dir():
         if tagger not in packaged:
-            has = f"it has {', '.join(packaged)}" if packaged else "it has none"
             raise ConfigError(
-                f"tagger: expected {tagger} in the package, but {has}; train one with recipes/taggers.sh, or with "
-                f"`elmo task {KINDS[tagger]} train`, and give its folder as --tagger"
+                f"--tagger: expected {', '.join(packaged) or 'a folder'}, as the package has no tagger {tagger}; train "
+                f"one with `elmo task {KINDS[tagger]} train`, and give its folder"
             )
         return packaged[tagger]
     folder = Path(tagger).expanduser()

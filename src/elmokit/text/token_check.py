@@ -1,4 +1,4 @@
-"""Is a text tokenized? Recognizes text that is, and warns of tokens that are none."""
+"""Detection of tokenized text, and warnings about malformed tokens."""
 
 from __future__ import annotations
 

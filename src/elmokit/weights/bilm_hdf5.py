@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from elmokit.config import ModelConfig
+from elmokit.disk.hdf5_file import new_hdf5
 from elmokit.disk.limits import limits
 from elmokit.disk.tensor_file import require_finite
 from elmokit.errors import FormatError, OutputError, first_line
 from elmokit.nn.softmax import AdaptiveHead, Head, assemble_head
 from elmokit.weights import table as layouts
 from elmokit.weights.files import Member, Members, new_model_folder, read_card, read_words
-from elmokit.weights.hdf5_disk import new_hdf5
 from elmokit.weights.model import Model, assemble, mismatch, read_config
 from elmokit.weights.native import write_side_files
 from elmokit.weights.table import Entry, Shape

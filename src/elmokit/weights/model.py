@@ -45,7 +45,7 @@ class Model:
 
     config: ModelConfig
     bilm: BiLM
-    format: str = "memory"  # source format: "native", "bilm hdf5", "ELMoForManyLangs", "AllenNLP state dict"
+    format: str = "memory"  # source format, such as "native" or "bilm hdf5": `FORMAT` of a file in `weights/`
     vocabulary: tuple[str, ...] | None = None  # words in id order; "" where an id has no word
     alphabet: dict[str, int] | None = None  # character or special token to id, for code-point models
     license: str | None = None  # from the model card

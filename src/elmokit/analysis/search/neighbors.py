@@ -16,7 +16,7 @@ from elmokit.analysis.shared.layers import View
 from elmokit.analysis.shared.occurrence import Neighbor, Occurrence, find_word
 from elmokit.embed.elmo import Elmo
 from elmokit.embed.embed_files import Progress
-from elmokit.embed.engine import Layers
+from elmokit.embed.layer_choice import Layers
 from elmokit.errors import ConfigError, InputError
 from elmokit.nn.state_policy import INDEPENDENT_STATES
 

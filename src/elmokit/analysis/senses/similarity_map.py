@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from elmokit.analysis.search.vector_files import unit
 from elmokit.analysis.shared.plots import heat_map, picture, save_picture
 from elmokit.embed.elmo import Elmo
-from elmokit.embed.engine import Layers
+from elmokit.embed.layer_choice import Layers
 from elmokit.embed.sentence import EmbeddedSentence
 from elmokit.errors import ConfigError
 

@@ -14,7 +14,7 @@ from elmokit.embed.sharing import forked_from_threads
 
 if TYPE_CHECKING:
     from elmokit.embed.elmo import Elmo
-    from elmokit.embed.engine import Layers
+    from elmokit.embed.layer_choice import Layers
 
 Rows = NDArray[np.floating]
 EmbedSentences = Callable[[list[tuple[str, ...]]], list[Rows]]

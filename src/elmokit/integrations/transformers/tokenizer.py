@@ -239,7 +239,7 @@ class ElmoTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return self._words(text)
 
     def _words(self, text: str) -> tuple[list[str], list[Span]]:
-        words, offsets = tokenize(text, _splitter(self._shape.tokenizer or "words"))
+        words, offsets = tokenize(text, _splitter(self._shape.default_tokenizer))
         assert offsets is not None, "named tokenizers give offsets"
         return words, offsets
 

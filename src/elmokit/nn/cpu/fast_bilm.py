@@ -24,29 +24,29 @@ class FastBiLM(BiLM):
         return cast("BidirectionalStack | None", self._modules.get("bidirectional_stack"))
 
     def run_stacks(
-        self, words: Tensor, index: Tensor, mirrored_index: Tensor, packing: Packing, state: BiLMState | None
+        self, word_vectors: Tensor, index: Tensor, mirrored_index: Tensor, packing: Packing, state: BiLMState | None
     ) -> tuple[Stack, Stack]:
         """As `BiLM.run_stacks`."""
-        if words.device.type != "cpu":
-            return super().run_stacks(words, index, mirrored_index, packing, state)
+        if word_vectors.device.type != "cpu":
+            return super().run_stacks(word_vectors, index, mirrored_index, packing, state)
         from_zero = state is None
         state = state or self.zero_state(len(packing.lengths))
         if self.both_directions is not None and len(packing.lengths) == 1:
-            x = torch.stack((words[index], words[mirrored_index]))  # (2, T, D)
+            x = torch.stack((word_vectors[index], word_vectors[mirrored_index]))  # (2, T, D)
             outputs, end = self.both_directions(x, state, self.config.lstm.skip_connections)
             forward, backward = (
                 ([x[way] for x in outputs], tuple(LstmState(s.output[way], s.cell[way]) for s in end)) for way in (0, 1)
             )
             return forward, backward
         return (
-            self._run_words(self.forward_layers, words, index, packing, state.forward, from_zero),
-            self._run_words(self.backward_layers, words, mirrored_index, packing, state.backward, from_zero),
+            self._run_words(self.forward_layers, word_vectors, index, packing, state.forward, from_zero),
+            self._run_words(self.backward_layers, word_vectors, mirrored_index, packing, state.backward, from_zero),
         )
 
     def _run_words(
         self,
         layers: nn.ModuleList,
-        words: Tensor,
+        word_vectors: Tensor,
         index: Tensor,
         packing: Packing,
         state: Sequence[LstmState],
@@ -58,7 +58,7 @@ class FastBiLM(BiLM):
         outputs: list[Tensor] = []
         end: list[LstmState] = []
         for n, (layer, before) in enumerate(zip(layers, state, strict=True)):
-            x, rows = (outputs[-1], None) if n else (words, index)
+            x, rows = (outputs[-1], None) if n else (word_vectors, index)
             if drops:  # token by token, so a word that occurs twice is dropped out differently
                 x, rows = self.drop(x if rows is None else x[rows]), None
             m, after = cast(FastLstmLayer, layer).run(x, rows, packing, before, same_start)

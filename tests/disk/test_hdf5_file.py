@@ -14,7 +14,7 @@ from full_disk import file_size_limit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from elmokit.weights.hdf5_disk import Hdf5Disk, new_hdf5, uninterrupted
+from elmokit.disk.hdf5_file import Hdf5Disk, new_hdf5, uninterrupted
 
 
 def test_datasets_are_written(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tiny_bilm import BATCH, MARKS, tiny_bilm
 from elmokit.errors import InputError
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.cpu.optimize import optimize_
-from elmokit.nn.elmo import MixedBiLM
+from elmokit.nn.mixed_bilm import MixedBiLM
 from elmokit.nn.padded import TokenIds, read_padded
 
 
@@ -56,7 +56,7 @@ def test_masks_of_any_kind(bilm: BiLM) -> None:
     torch.testing.assert_close(elmo.mixes[0](layers, mask.long()), elmo.mixes[0](layers, mask))
     nothing = elmo(TokenIds(torch.zeros_like(BATCH))).representations[0]  # normalized over no tokens at all
     assert torch.equal(nothing, torch.zeros(3, 3, 6))
-    with pytest.raises(InputError, match="mask: expected each sentence's tokens first"):
+    with pytest.raises(InputError, match="mask: expected the tokens of each sentence before its padding"):
         elmo(TokenIds(BATCH.flip(1)))
     with pytest.raises(InputError, match="mask: expected one, as this model reads no characters"):
         elmo(TokenIds(words=torch.zeros(1, 1, dtype=torch.long)))

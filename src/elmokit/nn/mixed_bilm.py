@@ -75,5 +75,5 @@ class MixedBiLM(nn.Module):
         return ElmoOutput([self.dropout(mix(layers, mask) * keep) for mix in self.mixes], mask)
 
     def l2(self) -> Tensor:
-        """Sum over the mixes of sum(s^2); times lambda it keeps the weights nearly equal."""
+        """L2 penalty of all mixes; multiplied by lambda and added to the loss, it keeps the weights nearly equal."""
         return torch.stack([cast(ScalarMix, mix).l2() for mix in self.mixes]).sum()
