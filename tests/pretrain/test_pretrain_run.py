@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import synthetic
-import torch
 from full_disk import file_size_limit
 
 from elmokit import weights
@@ -20,15 +18,8 @@ from elmokit.pretrain.pretrain_run import CHECKPOINTS, HeldoutEvaluation, Pretra
 from elmokit.pretrain.training_state import TrainingState
 from elmokit.text.lines import read_lines
 from elmokit.training import checkpoint
-from elmokit.training.checkpoint import Checkpoint
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +30,6 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def heldout(text: Path) -> Path:
     return synthetic.write(text.with_name("dev.txt"), 20, seed=1)
-
-
-def same(a: Checkpoint, b: Checkpoint) -> bool:
-    """All tensors bit by bit, and all counts but the clock."""
-    tensors = a.tensors.keys() == b.tensors.keys() and all(torch.equal(a.tensors[k], b.tensors[k]) for k in a.tensors)
-    one, two = (json.loads(json.dumps({**c.record, "seconds": 0, "notes": {}})) for c in (a, b))
-    return tensors and one == two
 
 
 def start(folder: Path, text: Path, heldout: Path | None = None, **changes: object) -> PretrainRun:
@@ -119,7 +103,7 @@ def test_a_killed_run_goes_on_and_its_metrics_do_not_repeat(tmp_path: Path, text
     again = resume(tmp_path / "run")
     assert again.state.step == 8
     list(again.go())
-    assert same(again.state.to_checkpoint(), whole.state.to_checkpoint())
+    assert synthetic.same(again.state.to_checkpoint(), whole.state.to_checkpoint())
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines if line["kind"] == "step"] == list(range(1, 13))
     for name in ("weights.safetensors", "softmax.safetensors", "vocabulary.txt", "options.json"):

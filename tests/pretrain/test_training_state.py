@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 import pytest
 import synthetic
-import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +19,8 @@ from elmokit.pretrain.training_state import TrainingState
 from elmokit.training import checkpoint
 from elmokit.training.checkpoint import Checkpoint
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 N_STEPS = 10
 
 
@@ -30,14 +30,6 @@ KINDS = {
     "adam, adaptive, accumulated": {"loss": "adaptive", "accumulate": 2},
     "epochs, cosine": {"steps": None, "epochs": 0.6, "decay": "cosine"},
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +47,6 @@ def uninterrupted(request: pytest.FixtureRequest, text: Path) -> tuple[dict[str,
     return changes, state.to_checkpoint()
 
 
-def same(a: Checkpoint, b: Checkpoint) -> bool:
-    """All tensors bit by bit, and all counts but the clock."""
-    tensors = a.tensors.keys() == b.tensors.keys() and all(torch.equal(a.tensors[k], b.tensors[k]) for k in a.tensors)
-    one, two = (json.loads(json.dumps({**c.record, "seconds": 0, "notes": {}})) for c in (a, b))
-    return tensors and one == two
-
-
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(breaks=st.lists(st.integers(1, N_STEPS), min_size=1, max_size=3))
 def test_a_run_that_was_interrupted_ends_as_one_that_was_not(
@@ -76,7 +61,7 @@ def test_a_run_that_was_interrupted_ends_as_one_that_was_not(
         state = TrainingState.from_checkpoint(checkpoint.read(path))
     for _ in train(state, Corpus(str(text))):
         pass
-    assert same(state.to_checkpoint(), expected)
+    assert synthetic.same(state.to_checkpoint(), expected)
 
 
 def test_a_checkpoint_of_an_older_version_goes_on(text: Path) -> None:

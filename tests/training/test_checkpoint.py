@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 import synthetic
-import torch
 from full_disk import file_size_limit
 
 from elmokit.errors import FormatError, OutputError
@@ -20,25 +17,12 @@ from elmokit.pretrain.training_state import TrainingState
 from elmokit.training import checkpoint
 from elmokit.training.checkpoint import Checkpoint
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return synthetic.write(tmp_path_factory.mktemp("text") / "train.txt", 120)
-
-
-def same(a: Checkpoint, b: Checkpoint) -> bool:
-    """All tensors bit by bit, and all counts but the clock."""
-    tensors = a.tensors.keys() == b.tensors.keys() and all(torch.equal(a.tensors[k], b.tensors[k]) for k in a.tensors)
-    one, two = (json.loads(json.dumps({**c.record, "seconds": 0, "notes": {}})) for c in (a, b))
-    return tensors and one == two
 
 
 @pytest.fixture
@@ -52,9 +36,9 @@ def kept(text: Path) -> Checkpoint:
 def test_what_is_written_is_read(tmp_path: Path, kept: Checkpoint) -> None:
     path = checkpoint.write(kept, tmp_path / "new" / "folder")
     again = checkpoint.read(path)
-    assert same(again, kept)
+    assert synthetic.same(again, kept)
     assert [p.name for p in path.parent.iterdir()] == ["step-000000002.safetensors"]
-    assert same(TrainingState.from_checkpoint(again).to_checkpoint(), kept)
+    assert synthetic.same(TrainingState.from_checkpoint(again).to_checkpoint(), kept)
 
 
 def at_step(kept: Checkpoint, step: int) -> Checkpoint:

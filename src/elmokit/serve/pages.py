@@ -12,6 +12,7 @@ from typing import Any
 from elmokit.disk.whole import new_folder
 from elmokit.errors import OutputError
 from elmokit.weights import Model, native
+from elmokit.weights.files import card_field
 
 PAGE = Path(__file__).parent / "page"
 MODEL = "model"  # the folder beside the page
@@ -61,9 +62,8 @@ def model_name(model: Model) -> str:
 
 def language(card: str | None) -> str | None:
     """The language that the front matter of a model card names."""
-    front = re.match(r"---\r?\n(.*?)\r?\n---", card or "", re.DOTALL)
-    found = re.search(r"^language:[ \t]*([\w-]+)", front[1], re.MULTILINE) if front else None
-    return found[1] if found else None
+    found = re.match(r"[\w-]+", card_field(card, "language") or "")
+    return found[0] if found else None
 
 
 def _for_the_browser(page: str) -> str:

@@ -188,9 +188,14 @@ def read_card(members: Members) -> tuple[str | None, str | None]:
     if "README.md" not in members:
         return None, None
     card = members["README.md"].read().decode("utf-8", "replace")
-    front = re.match(r"---\r?\n(.*?)\n---", card, re.DOTALL)
-    license = re.search(r"^licen[cs]e:(.*)$", front.group(1), re.MULTILINE) if front else None
-    return card, (license.group(1).strip().strip("\"'") or None) if license else None
+    return card, card_field(card, "license") or card_field(card, "licence")
+
+
+def card_field(card: str | None, name: str) -> str | None:
+    """A field of the front matter of a model card, such as its license or language."""
+    front = re.match(r"---\r?\n(.*?)\n---", card or "", re.DOTALL)
+    field = re.search(rf"^{name}:(.*)$", front.group(1), re.MULTILINE) if front else None
+    return (field.group(1).strip().strip("\"'") or None) if field else None
 
 
 def new_model_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> AbstractContextManager[Path]:
