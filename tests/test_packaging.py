@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import tomllib
 from pathlib import Path
@@ -31,3 +32,11 @@ def test_the_page_lists_every_extra() -> None:
 
 def test_types_are_part_of_the_package() -> None:
     assert (Path(elmokit.__file__).parent / "py.typed").is_file()
+
+
+def test_the_description_of_the_package_has_no_broken_links() -> None:
+    """A package index has none of the files that the README links to."""
+    description = importlib.metadata.metadata("elmokit").get_payload()
+    assert isinstance(description, str) and "pip install ." in description and "## Command" in description
+    assert re.findall(r"\]\((?!https?://)[^)]*\)", description) == [] and "<!--" not in description
+    assert "[*Deep contextualized word representations*](https://" in description
