@@ -38,25 +38,26 @@ from elmokit.text.tagged_text import TaggedText, read_tagged
 
 SEED = 13
 LETTER_EDITS = 0.1  # probability that a letter is swapped, deleted, or gets another one before it
+CURVE = (0.02, 0.05, LETTER_EDITS, 0.2)  # probabilities of the curve over the share of misspelled words
 SHORTEST = 4  # letters of a word that is misspelled
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 Figures = dict[str, Any]
 
 
-def misspelled(sentences: Sequence[Sequence[str]], seed: int = SEED) -> list[list[str]]:
-    """Sentences with typos in a tenth of the letters of words with four or more letters."""
+def misspelled(sentences: Sequence[Sequence[str]], edits: float = LETTER_EDITS, seed: int = SEED) -> list[list[str]]:
+    """Sentences with typos in a share of the letters of words with four or more letters."""
     rng = random.Random(seed)
-    return [[misspell(word, rng) for word in sentence] for sentence in sentences]
+    return [[misspell(word, rng, edits) for word in sentence] for sentence in sentences]
 
 
-def misspell(word: str, rng: random.Random) -> str:
-    """Swap a letter with the next one, delete it, or insert another before it, each with a third of LETTER_EDITS."""
+def misspell(word: str, rng: random.Random, edits: float = LETTER_EDITS) -> str:
+    """Swap a letter with the next one, delete it, or insert another before it, each with a third of `edits`."""
     if sum(character.isalpha() for character in word) < SHORTEST:
         return word
     characters, i = list(word), 0
     while i < len(characters):
-        if characters[i].isalpha() and rng.random() < LETTER_EDITS:
+        if characters[i].isalpha() and rng.random() < edits:
             edit = rng.randrange(3)
             if edit == 0 and i + 1 < len(characters):
                 characters[i], characters[i + 1] = characters[i + 1], characters[i]
@@ -102,7 +103,10 @@ def span_f1(gold: TaggedText, predicted: Sequence[str]) -> float:
 
 
 def probe(encoder: encoders.Encoder, texts: Texts, score: Callable[[TaggedText, Sequence[str]], float]) -> Figures:
-    """Scores of linear probes on clean and misspelled test text, with the best layer on the dev text."""
+    """Scores of linear probes on clean and misspelled test text, with the best layer on the dev text.
+
+    curve: share of misspelled words and score, for every value of CURVE.
+    """
     tags = sorted(set(texts.train.tags))
     number = {tag: i for i, tag in enumerate(tags)}
     views, meter = views_of(encoder), Meter(None, 0)
@@ -117,16 +121,20 @@ def probe(encoder: encoders.Encoder, texts: Texts, score: Callable[[TaggedText, 
 
     on_dev = scores(texts.dev, texts.dev.sentences)
     best = int(np.argmax(on_dev))
-    noisy = misspelled(texts.test.sentences)
-    changed = np.mean(
-        [a != b for s, t in zip(texts.test.sentences, noisy, strict=True) for a, b in zip(s, t, strict=True)]
-    )
+    clean = scores(texts.test, texts.test.sentences)[best]
+    curve = [(0.0, clean)]
+    for edits in CURVE:
+        noisy = misspelled(texts.test.sentences, edits)
+        pairs = [(a, b) for s, t in zip(texts.test.sentences, noisy, strict=True) for a, b in zip(s, t, strict=True)]
+        curve.append((float(np.mean([a != b for a, b in pairs])), scores(texts.test, noisy)[best]))
+    share, score = curve[1 + CURVE.index(LETTER_EDITS)]
     return {
         "layer": best,
         "dev": on_dev,
-        "clean": scores(texts.test, texts.test.sentences)[best],
-        "misspelled": scores(texts.test, noisy)[best],
-        "share_misspelled": float(changed),
+        "clean": clean,
+        "misspelled": score,
+        "share_misspelled": share,
+        "curve": curve,
     }
 
 

@@ -79,6 +79,28 @@ NUMBERS: dict[str, dict[str, Any]] = {
         ],
     },
     "weights": {"rows": [{"name": "snli input", "weights": [0.11, 0.62, 0.27], "gamma": 1.0}]},
+    "map": {
+        "word": "bank",
+        "view": "layer 2",
+        "occurrences": [
+            {"sentence": ["a", "bank"], "position": 1, "sense": sense, "point": [k, -k], "nearest": 0}
+            for k, sense in enumerate(("money", "river", "money"))
+        ],
+        "same_sense": 2,
+        "by_chance": 1.0,
+    },
+    "quality": {
+        "encoders": {
+            name: {
+                "megabytes": 20.0 * k,
+                "pos": {"clean": 94.0, "misspelled": 85.5, "curve": [[0.0, 94.0], [0.22, 85.5]]},
+                "ner": {"clean": 72.0, "misspelled": 61.25 - k, "curve": [[0.0, 72.0], [0.24, 61.25 - k]]},
+                "tokens_per_cpu_second": 8000.0 / k,
+            }
+            for k, name in enumerate(("base", "minilm"), start=1)
+        },
+        "table": ["| | base | minilm |", "|---|---|---|", "| size, MB | 20 | 40 |"],
+    },
     "perplexity": {
         "forward": 120.5,
         "backward": 110.25,

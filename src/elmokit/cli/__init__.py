@@ -21,6 +21,7 @@ from elmokit.cli.export import export
 from elmokit.cli.finetune import finetune
 from elmokit.cli.index import index
 from elmokit.cli.info import info
+from elmokit.cli.map import map_word
 from elmokit.cli.neighbors import neighbors
 from elmokit.cli.perplexity import perplexity
 from elmokit.cli.polysemy import polysemy
@@ -107,6 +108,7 @@ app.command(short_help="Disambiguate word senses by their vectors.")(wsd)
 app.command(short_help="Probe the layers with a linear classifier.")(probe)
 app.command(short_help="Find the nearest neighbors of a word in its sentence.")(neighbors)
 app.command(short_help="Compare a word in two sentences.")(compare)
+app.command("map", short_help="Draw the occurrences of a word on a plane.")(map_word)
 app.command(short_help="Judge whether a model separates word senses.")(polysemy)
 app.add_typer(index, name="index", short_help="Build and search an index over a corpus.")
 app.add_typer(static, name="static", short_help="Train and query static word vectors.")

@@ -87,11 +87,15 @@ def test_every_kind_is_set_beside_the_paper() -> None:
         assert f"elmo {kind} --flag &#x27;&lt;i&gt;&#x27;" in html
     for number in ("71.00 ± 1.41", "88.1", "61.2", "65.9", "90.3", "97.3", "115.4", "39.7"):
         assert f">{number}<" in html
-    assert html.count('<img src="data:image/svg+xml;base64,') == 3
+    assert html.count('<img src="data:image/svg+xml;base64,') == 7
     assert sorted(path.name for path in Path().glob("*.svg")) == [
         "report-compare-1.svg",
         "report-figure-1-1.svg",
         "report-figure-2-1.svg",
+        "report-map-bank.svg",
+        "report-misspelled-ner.svg",
+        "report-misspelled-pos.svg",
+        "report-sizes.svg",
     ]
     gaps = section(page, "About this report")
     assert "- Table 1: six tasks: SQuAD, SNLI, SRL, Coref, NER, SST-5" in gaps
@@ -179,7 +183,7 @@ def test_the_same_results_make_the_same_page_and_replace_it() -> None:
     report(*files)
     first = {path.name: path.read_bytes() for path in Path().glob("report*")}
     report(*files)
-    assert {path.name: path.read_bytes() for path in Path().glob("report*")} == first and len(first) == 5
+    assert {path.name: path.read_bytes() for path in Path().glob("report*")} == first and len(first) == 9
     assert not list(Path().glob(".report*"))
 
 
@@ -241,3 +245,24 @@ def test_places_where_no_page_can_be_written() -> None:
     assert Path("report.md").read_text() == "my own notes" and not Path("report.html").exists()
     Path("folder.html").mkdir()
     assert "found a folder" in fails(good, output="folder.html")
+
+
+def test_a_map_of_a_word() -> None:
+    found, html = report(write("map"))
+    text = section(found, "The senses of bank")
+    assert "The occurrences of bank in 3 sentences, layer 2" in text and "2 of 3 have the sense" in text
+    assert "report-map-bank.svg" in text and Path("report-map-bank.svg").exists() and "data:image/svg" in html
+    without = section(report(write("map", same_sense=None, by_chance=None))[0], "The senses of bank")
+    assert "have the sense of" not in without
+
+
+def test_quality_beside_other_encoders() -> None:
+    text = section(report(write("quality"))[0], "Beside other encoders, on clean and misspelled text")
+    assert "base 72.0 to 60.2; minilm 72.0 to 59.2" in text and "to 24% misspelled words" in text
+    assert "base: 8,000 tokens per second, F1 60.2, 20 MB; minilm: 4,000 tokens per second, F1 59.2, 40 MB" in text
+    assert "| size, MB | 20 | 40 |" in text
+    for name in ("misspelled-pos", "misspelled-ner", "sizes"):
+        assert Path(f"report-{name}.svg").exists()
+    one = {"base": {"megabytes": 20.0, "pos": {"clean": 1.0, "misspelled": 1.0}}}
+    alone = section(report(write("quality", encoders=one))[0], "Beside other encoders")
+    assert ".svg" not in alone and "| size, MB |" in alone

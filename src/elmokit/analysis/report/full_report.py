@@ -20,6 +20,7 @@ from elmokit.analysis.report.page import (
     to_markdown,
 )
 from elmokit.analysis.report.report_inputs import Inputs
+from elmokit.analysis.report.report_quality import quality
 from elmokit.analysis.report.summary import summary
 from elmokit.disk.outputs import check_output
 from elmokit.disk.whole import new_file
@@ -33,6 +34,8 @@ TITLE = "ELMo: our results and the paper's"
 def make_page(inputs: Inputs, model: Model | None) -> Page:
     """Build the report. model: the model of the results, if available; its size and model card are then included."""
     parts = [
+        *quality(inputs),
+        *vectors.maps(inputs),
         tasks.table_1(inputs),
         *tasks.tables_2_and_3(inputs),
         vectors.table_4(inputs),

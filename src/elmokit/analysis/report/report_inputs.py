@@ -27,6 +27,8 @@ KINDS = (
     "wsd",
     "probe",
     "perplexity",
+    "map",
+    "quality",
 )
 NOT_MEASURED = "not measured"
 

@@ -10,6 +10,7 @@ import numpy as np
 from elmokit.analysis.report import paper
 from elmokit.analysis.report.page import Block, Bold, PageImage, Section, Table, Text
 from elmokit.analysis.report.report_inputs import NOT_MEASURED, Inputs, Part
+from elmokit.analysis.senses.word_map import draw_map
 from elmokit.analysis.shared.plots import heat_map, picture
 
 
@@ -102,6 +103,25 @@ def perplexity(inputs: Inputs) -> Part:
         *(one.source() for one in found),
     ]
     return _part("The language model: perplexity", blocks, bool(found))
+
+
+def maps(inputs: Inputs) -> list[Part]:
+    """The occurrences of words on a plane."""
+    parts = []
+    for one in inputs.of("map"):
+        with one.reading() as results:
+            facts = results.numbers
+            n, same = len(facts["occurrences"]), facts["same_sense"]
+            says = f"The occurrences of {facts['word']} in {n} sentences, {facts['view']}, projected to a plane by PCA."
+            if same is not None:
+                says += (
+                    f" {same} of {n} have the sense of the occurrence that is nearest to them in all dimensions; by "
+                    f"chance it would be {facts['by_chance']:.0f}."
+                )
+            image = PageImage(f"map-{facts['word']}", picture(draw_map(facts), ".svg"), says)
+            section = Section(f"The senses of {facts['word']}", (says, image, one.source()))
+            parts.append(Part(section))
+    return parts
 
 
 def beyond(inputs: Inputs) -> list[Part]:

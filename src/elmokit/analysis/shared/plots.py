@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,7 +24,14 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".svg", ".pdf")
 _DATES = {".svg": "Date", ".pdf": "CreationDate"}  # metadata keys of the creation time, which is omitted
 
-_STROKES = (("#1f5a99", "o"), ("0.45", "s"), ("#b5541c", "^"))  # color and mark of the lines of a curve
+_STROKES = (  # color and mark of lines and of groups of points
+    ("#1f5a99", "o"),
+    ("0.45", "s"),
+    ("#b5541c", "^"),
+    ("#2b7a4b", "D"),
+    ("#7a4fa3", "v"),
+    ("#8a6d00", "P"),
+)
 
 
 def check_picture(path: Path, *, overwrite: bool = False) -> Path:
@@ -98,11 +106,12 @@ def curves(
     title: str,
     x_name: str,
     y_name: str,
+    logarithmic: bool = True,
 ) -> Figure:
-    """Line plot with a logarithmic x axis; the first line is emphasized.
+    """Line plot; the first line is emphasized.
 
     lines: per line its points, each an x and one or more measurements, shown as mean and standard deviation.
-    ticks: positions and labels of the x axis.
+    ticks: positions and labels of the x axis. logarithmic: whether the x axis is.
     """
     library = _matplotlib()
     with library.rc_context({"font.family": fonts_for(library, [title, *lines]), "font.size": 9}):
@@ -124,7 +133,8 @@ def curves(
                 label=name,
             )
         axes.legend(frameon=False, labelcolor="linecolor")
-        axes.set_xscale("log")
+        if logarithmic:
+            axes.set_xscale("log")
         axes.set_xticks(list(ticks), list(ticks.values()))
         axes.set_xticks([], minor=True)
         axes.margins(x=0.06)
@@ -157,6 +167,49 @@ def bars(values: Mapping[str, Sequence[float]], names: Sequence[str], *, title: 
         axes.legend(frameon=False, loc="lower right")
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.tick_params(axis="y", length=0)
+    return figure
+
+
+def scatter(groups: Mapping[str, Sequence[tuple[float, float]]], *, title: str) -> Figure:
+    """Points on a plane whose axes have no unit, one color and mark per group."""
+    library = _matplotlib()
+    with library.rc_context({"font.family": fonts_for(library, [title, *groups]), "font.size": 9}):
+        figure: Figure = library.figure.Figure(figsize=(5.2, 4.2), layout="constrained")
+        axes = figure.add_subplot()
+        for (name, points), (color, marker) in zip(groups.items(), itertools.cycle(_STROKES), strict=False):
+            x, y = zip(*points, strict=True)
+            axes.scatter(x, y, s=26, color=color, marker=marker, label=name, alpha=0.85, linewidths=0)
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.set_title(title, fontsize=10, loc="left")
+        if len(groups) > 1:
+            axes.legend(frameon=False, labelcolor="linecolor")
+        axes.spines[:].set_color("0.8")
+    return figure
+
+
+def bubbles(
+    points: Mapping[str, tuple[float, float, float]], *, title: str, x_name: str, y_name: str, size_name: str
+) -> Figure:
+    """Named points whose area is a third quantity, over a logarithmic x axis. points: x, y and size by name."""
+    library = _matplotlib()
+    largest = max(size for _, _, size in points.values())
+    with library.rc_context({"font.family": fonts_for(library, [title, *points]), "font.size": 9}):
+        figure: Figure = library.figure.Figure(figsize=(5.2, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        for (name, (x, y, size)), (color, _) in zip(points.items(), itertools.cycle(_STROKES), strict=False):
+            axes.scatter([x], [y], s=1200 * size / largest, color=color, alpha=0.55, linewidths=0)
+            says = f"{name}\n{size:.0f} {size_name}"
+            axes.annotate(says, (x, y), xytext=(0, 20), textcoords="offset points", ha="center", color=color)
+        axes.set_xscale("log")
+        axes.margins(x=0.3, y=0.35)
+        axes.set_xlabel(x_name)
+        axes.set_ylabel(y_name)
+        axes.set_title(title, fontsize=10, loc="left")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="0.92", linewidth=0.6)
+        axes.set_axisbelow(True)
     return figure
 
 
