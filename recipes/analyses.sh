@@ -32,6 +32,8 @@ elmo polysemy "${model[@]}" -o "$results/polysemy.json"
 elmo perplexity "${3:-base}" "$data/lm/heldout-test.txt.xz" -o "$results/perplexity.json"
 elmo compare "I will buy you a present" "Live in the present , not the past" --word present "${model[@]}" \
   -o "$results/compare.json"
+elmo map bank --corpus "$(dirname "$0")/../src/elmokit/serve/page/data/occurrences.tsv" --layer 2 "${model[@]}" \
+  -o "$results/map-bank.json" > "$results/map-bank.txt"
 
 # Table 4 with sixty sentences of our own, which docs/report.md can reproduce in full
 while IFS='|' read -r name word sentence; do
