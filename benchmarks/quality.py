@@ -27,7 +27,7 @@ import torch
 from elmokit.analysis.probe.probe_fit import ProbeSettings, ProbeVectors, fit_probes, predict_tags
 from elmokit.analysis.senses.polysemy import judge, load_triples
 from elmokit.analysis.senses.sense_corpus import find_corpora, read_corpus
-from elmokit.analysis.senses.sense_scores import evaluate_senses
+from elmokit.analysis.senses.sense_scores import ALL, evaluate_senses
 from elmokit.analysis.senses.wordnet import read_wordnet
 from elmokit.analysis.shared.layers import Meter, View
 from elmokit.embed.elmo import Elmo
@@ -176,7 +176,7 @@ def wsd(encoder: encoders.Encoder, data: Path) -> Figures:
     sets = [read_corpus(path, None) for path in find_corpora([folder / "eval"])]
     wordnet = read_wordnet(folder / "wordnet-3.0/wordnet-3.0-dict.tar.xz")
     report = evaluate_senses(encoder, training, sets, wordnet, views_of(encoder), None)  # type: ignore[arg-type]
-    return {system: scores[report.main]["all"].f1 for system, scores in report.scores.items()}
+    return {system: scores[report.main][ALL].f1 for system, scores in report.scores.items()}
 
 
 def sst(encoder: encoders.Encoder, data: Path) -> Figures:
@@ -301,7 +301,7 @@ def main() -> None:
             if measure in MEASURES:
                 figures[measure] = MEASURES[measure](encoder, arguments.data)
                 print(name, measure, json.dumps(figures[measure]), flush=True)
-        write()
+                write()
     if "speed" in chosen:  # in turns, so that all see the same machine; the best of three counts
         rates: dict[str, list[float]] = {name: [] for name in loaded}
         for _ in range(3):

@@ -273,7 +273,7 @@ def test_trainer_pipeline_and_back_to_elmokit(base: Path, tmp_path: Path) -> Non
     with torch.no_grad():
         read = trainer.model.eval()(**tokenizer(text, return_tensors="pt"), output_hidden_states=True)
     for layer, hidden in zip(layers, read.hidden_states, strict=True):
-        np.testing.assert_allclose(hidden[0], layer, atol=1e-5, rtol=1e-5)
+        np.testing.assert_allclose(hidden[0], layer, atol=1e-4)  # two float32 forms of weights after large steps
 
 
 def test_spans_of_every_token(base: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -329,7 +329,7 @@ def test_bad_inputs_get_one_line(loaded: Any, tmp_path: Path) -> None:
         model(input_ids=torch.tensor([[1, 2]]))
     with pytest.raises(InputError, match=r"expected shape \(B, T, 50\), found \(1, 2, 3\)"):
         model(char_ids=torch.ones(1, 2, 3, dtype=torch.long))
-    with pytest.raises(InputError, match="its padding after them"):
+    with pytest.raises(InputError, match="before its padding"):
         model(**tokenizer(["a b", "c"], padding=True, padding_side="left", return_tensors="pt"))
     with pytest.raises(InputError, match="of words, set is_split_into_words"):
         tokenizer([["a", "b", "c"]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -25,7 +26,9 @@ def reader(settings: ServeSettings, asked: list[str] | None = None) -> TextReade
 
 
 def read(found: TextReader, *arguments: object) -> Sentences:
-    return asyncio.run(found.read(*arguments))  # type: ignore[arg-type]
+    """In a thread of its own: in this one, playwright may have a loop that runs."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, found.read(*arguments)).result()  # type: ignore[arg-type]
 
 
 def test_the_request_the_server_and_the_model_choose_in_this_order() -> None:
