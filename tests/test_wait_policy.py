@@ -49,10 +49,12 @@ def test_importing_elmokit_decides_and_leaves_torch_alone() -> None:
     assert result.stdout.split() == ["False", "True"]
 
 
-@pytest.mark.parametrize("running, busy", [(1, False), (2, False), (1000, True)])
-def test_busy_means_work_for_all_cores(running: int, busy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("running", "cores", "busy"), [(1, 2, False), (2, 2, True), (2, 4, False), (3, 4, True)])
+def test_busy_means_work_for_half_of_the_cores(
+    running: int, cores: int, busy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from io import StringIO
 
-    monkeypatch.setattr(elmokit.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(elmokit.os, "cpu_count", lambda: cores)
     monkeypatch.setattr("builtins.open", lambda *_, **__: StringIO(f"0.1 0.2 0.3 {running}/500 12345\n"))
     assert elmokit._is_busy() is busy

@@ -50,7 +50,7 @@ def _choose_wait_policy() -> None:
 
     By default they spin for milliseconds. That is as fast as can be on an idle machine, and a disaster on a busy one,
     where they take the cores from each other. A brief spin costs an idle machine nothing that can be measured; where
-    every core has work already, threads sleep at once (benchmarks/threads.py, docs/results/threads.json).
+    others want half of the cores or more, threads sleep at once (benchmarks/threads.py, docs/results/threads.json).
     OpenMP reads these variables once, when torch is loaded; child processes inherit them.
     """
     own = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
@@ -63,7 +63,7 @@ def _choose_wait_policy() -> None:
 
 
 def _is_busy() -> bool:
-    """Whether other programs want all cores: three looks, so that a moment does not count. False if unknown."""
+    """Whether other programs want half of the cores: three looks, as a moment does not count. False if unknown."""
     for look in range(3):
         time.sleep(0.003 if look else 0)
         try:
@@ -71,7 +71,7 @@ def _is_busy() -> bool:
                 others = int(file.read().split()[3].split("/")[0]) - 1
         except (OSError, ValueError, IndexError):
             return False
-        if others < (os.cpu_count() or 1):
+        if 2 * others < (os.cpu_count() or 1):
             return False
     return True
 
