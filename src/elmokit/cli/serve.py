@@ -14,7 +14,9 @@ def serve(
     model: ModelPath = None,
     task: Annotated[
         list[str] | None,
-        typer.Option(metavar="RUN", help="Folder of a task run, or NAME=RUN; repeatable."),
+        typer.Option(
+            metavar="RUN", help="Folder of a task run, or NAME=RUN; repeatable. The packaged taggers are always served."
+        ),
     ] = None,
     index: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Index made by `elmo index build`.")] = None,
     vectors: Annotated[Path | None, typer.Option(metavar="FILE", help="Static vectors, GloVe or word2vec.")] = None,
@@ -68,7 +70,7 @@ def serve(
     try:
         from elmokit.serve.run_server import run_server
         from elmokit.serve.security import read_key
-        from elmokit.serve.settings import ServeSettings, named_tasks
+        from elmokit.serve.settings import ServeSettings, served_tasks
     except ImportError as error:
         if str(error.name).startswith("elmokit"):
             raise
@@ -78,7 +80,7 @@ def serve(
     chosen: Any = dtype
     settings = ServeSettings(
         model=model,
-        tasks=named_tasks(task or []),
+        tasks=served_tasks(task or [], model),
         index=index,
         vectors=vectors,
         tokenizer=tokenizer,

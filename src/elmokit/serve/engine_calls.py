@@ -58,7 +58,7 @@ class EngineCalls:
         self.index = index
         self.static = load_static(settings.vectors) if settings.vectors is not None else None
         self.tasks = {
-            name: TaskModel.from_pretrained(folder, device=settings.device or "cpu")
+            name: TaskModel.from_pretrained(folder, device=settings.device or "cpu", bilm=self.elmo)
             for name, folder in settings.tasks.items()
         }
         self.vocabulary_neighbors = VocabularyNeighbors(self.elmo)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from elmokit.errors import ConfigError
+from elmokit.tasks.text_tagger import packaged_taggers
 
 Dtype = Literal["float32", "int8"]
 
@@ -67,6 +68,11 @@ class ServeSettings:
         for origin in self.origins:
             if not re.fullmatch(r"https?://[^/\s*]+", origin):
                 raise ConfigError(f"--allow-origin: expected an origin such as https://example.org, found {origin!r}")
+
+
+def served_tasks(values: list[str], model: str | None) -> dict[str, Path]:
+    """The runs of `--task` by name; with the packaged model its taggers, too, unless a run has the same name."""
+    return {**(packaged_taggers() if model is None else {}), **named_tasks(values)}
 
 
 def named_tasks(values: list[str]) -> dict[str, Path]:

@@ -56,13 +56,17 @@ def load_bilm(
     fingerprint: str | None = None,
     device: torch.device | str = "cpu",
     owner: str = "the run",
+    loaded: Elmo | None = None,
 ) -> TaskBilm | None:
     """Load the biLM of the settings from `path`, and check its `fingerprint` if given.
 
     device: of a frozen biLM; a fine-tuned one moves with the task network. owner: of the fingerprint, for errors.
+    loaded: shared instead of loading a second copy, if it is the frozen biLM with this fingerprint.
     """
     if not settings.elmo:
         return None
+    if loaded is not None and fingerprint == loaded.model.fingerprint and _same_use(loaded, settings):
+        return TaskBilm(loaded.model, path, fingerprint, loaded, None)
     model = load_model(path)
     if fingerprint is not None and model.fingerprint != fingerprint:
         raise FormatError(
@@ -71,9 +75,7 @@ def load_bilm(
         )
     found = model.fingerprint  # computed now: training and the engine change the representation of the weights
     if not settings.finetune_bilm:
-        # with a state carried across sentences, vectors would depend on the order of the data
-        own: State = model.config.state if POLICIES[model.config.state].independent else "warm"
-        return TaskBilm(model, path, found, Elmo(model, state=settings.state or own, device=str(device)), None)
+        return TaskBilm(model, path, found, Elmo(model, state=_state(settings, model), device=str(device)), None)
     if settings.state not in (None, "reset"):
         raise ConfigError(
             f"--state: expected reset with --finetune-bilm, which trains from zero state, found {settings.state}"
@@ -82,3 +84,14 @@ def load_bilm(
         parameter.data = parameter.data.clone()  # weights may be in a read-only memory map
     model.bilm.requires_grad_(True)
     return TaskBilm(model, path, found, None, WordReader(model))
+
+
+def _state(settings: InputSettings, model: Model) -> State:
+    """State policy of a frozen biLM; not its own carried state, with which vectors depend on the order of the data."""
+    own: State = model.config.state if POLICIES[model.config.state].independent else "warm"
+    return settings.state or own
+
+
+def _same_use(loaded: Elmo, settings: InputSettings) -> bool:
+    """Whether a loaded biLM gives the vectors that a task with these settings expects."""
+    return not settings.finetune_bilm and loaded.dtype == "float32" and loaded.state == _state(settings, loaded.model)

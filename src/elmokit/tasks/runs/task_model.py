@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from elmokit.disk.tensor_file import TensorSpec, check_tensors
+from elmokit.embed.elmo import Elmo
 from elmokit.errors import ConfigError, InputError
 from elmokit.nn.device import find_device
 from elmokit.tasks.runs import run_folder as files
@@ -80,12 +81,14 @@ class TaskModel:
         complete: bool = True,
         device: str | None = None,
         owner: str = "the run",
+        bilm: Elmo | None = None,
     ) -> TaskModel:
         """Load a run, or a tagger folder.
 
         model: path of the biLM, if it was moved. task: the task that the run must have. complete: load the trained
         weights; if False, an incomplete run loads with randomly initialized ones. device: "cpu", "cuda", "cuda:1",
-        ...; by default a GPU if available. owner: name of the run in the error for another biLM.
+        ...; by default a GPU if available. owner: name of the run in the error for another biLM. bilm: used if it is
+        the biLM of the run, so that several runs share one copy.
         """
         place = find_device(device)
         folder = Path(folder).expanduser()
@@ -96,7 +99,7 @@ class TaskModel:
         known = record["model"] or {}
         path = str(folder / files.BILM) if trained else model or known.get("path")
         fingerprint = None if trained else known.get("fingerprint")
-        bilm = load_bilm(settings, path, fingerprint=fingerprint, device=place, owner=owner)
+        own = load_bilm(settings, path, fingerprint=fingerprint, device=place, owner=owner, loaded=bilm)
         kept = files.read_words(folder)
         words = Words(kept.words, kept.n_learned)
         tensors = files.read_tensors(folder / files.WEIGHTS) if complete else {}
@@ -110,7 +113,7 @@ class TaskModel:
             table = WordTable(learned=torch.zeros(words.n_learned, kept.dim), fixed=fixed)
         with torch.random.fork_rng(devices=()):
             found = cls(
-                the_task, settings, files.read_labels(folder, the_task.labels([]).keys()), words, table, bilm, place
+                the_task, settings, files.read_labels(folder, the_task.labels([]).keys()), words, table, own, place
             )
         if complete:
             found._load(tensors, folder / files.WEIGHTS)
@@ -231,6 +234,11 @@ class TaskModel:
 def sentences_of(task: Task[Any, Any], examples: Iterable[Any]) -> list[Sequence[str]]:
     """All sentences of the examples, as the biLM reads them."""
     return [sentence for example in examples for text in task.sentences(example) for sentence in text]
+
+
+def distinct_sentences(task: Task[Any, Any], examples: Iterable[Any]) -> list[str]:
+    """All sentences of the examples as text, each once: a passage belongs to several questions."""
+    return list(dict.fromkeys(" ".join(sentence) for sentence in sentences_of(task, examples)))
 
 
 def warn_of_labels(task: Task[Any, Any], known: dict[str, list[str]], examples: Sequence[Any], where: str) -> None:
