@@ -26,6 +26,7 @@ from elmokit import weights
 from elmokit.analysis.shared.results import read_results
 from elmokit.cli import app
 from elmokit.errors import FormatError, InputError
+from elmokit.tasks.ner import Ner
 from elmokit.tasks.runs.task_model import TaskModel
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(elmokit.__file__).parents[1].resolve()), "OMP_NUM_THREADS": "1"}
@@ -107,6 +108,13 @@ def test_twenty_examples_are_learned_by_heart(options: list[str]) -> None:
     text = "Grace Hopper met Ada Lovelace in Basel .\n\n"
     found = [json.loads(line) for line in works("task", "ner", "predict", "run", text=text).stdout.splitlines()]
     assert len(found) == 1 and [e["text"] for e in found[0]["entities"]] == ["Grace Hopper", "Ada Lovelace", "Basel"]
+
+
+def test_the_text_of_labeled_data_can_be_fine_tuned_on() -> None:
+    lines = works("task", "ner", "text", "train.txt", "dev.txt").stdout.splitlines()
+    sentences = [" ".join(sentence.tokens) for file in ("train.txt", "dev.txt") for sentence in Ner().read(Path(file))]
+    assert lines == list(dict.fromkeys(sentences))
+    assert "absent: expected a readable text file" in fails("task", "ner", "text", "absent")
 
 
 def test_a_run_says_all_that_made_it(trained: Path) -> None:

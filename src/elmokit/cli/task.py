@@ -166,6 +166,24 @@ def _verbs(name: str) -> typer.Typer:
                 else:
                     typer.echo(json.dumps(loaded.task.to_json(*pair), ensure_ascii=False))
 
+    @verbs.command(
+        short_help="Print the sentences of labeled data.",
+        help=f"Print the sentences of labeled data, each once: elmo task {name} text train.txt > sentences.txt\n\n"
+        "Tokens are separated by spaces, as `elmo finetune` reads them: it adapts a biLM to the text of the task.",
+    )
+    def text(
+        files: Annotated[
+            list[Path], typer.Argument(metavar="FILE...", help="Data in the format of the training data.")
+        ],
+    ) -> None:
+        from elmokit.tasks.runs.task_model import distinct_sentences
+
+        chosen = get_task(name)
+        with warnings():
+            examples = [example for file in files for example in chosen.read(file)]
+        for sentence in distinct_sentences(chosen, examples):
+            typer.echo(sentence)
+
     return verbs
 
 

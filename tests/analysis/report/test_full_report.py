@@ -80,6 +80,9 @@ def test_every_kind_is_set_beside_the_paper() -> None:
     assert "486 epochs" in one and "| 7 (1,234) |" in one and "| never |" in one and "+3.25" in one
     assert "0.11 0.62 0.27" in section(page, "Figure 2")
     assert "| perplexity.txt | 120.5 | 110.2 | 115.4 | 2.5% | 20,000 |" in page and "| 39.7 |" in page
+    tuned = section(page, "Fine-tuning on the text of a task")
+    assert "| SST-5 | 131.5 | 78.6 | 140.2 | 70.1 | 8,500 | 6.2% |" in tuned
+    assert "| NER | 103.2 | 46.3 | not measured |  |" in tuned and "| pos |  |  | 140.2 | 70.1 |" in tuned
     beyond = section(page, "Beyond the paper")
     assert "| average | 2 |" in beyond and "| average | 0.61 |" in beyond and "a **present**; the **present**" in beyond
     for kind in NUMBERS:
@@ -146,6 +149,14 @@ def test_runs_of_tasks_fill_table_1_and_figure_2() -> None:
     assert "Not measured: SQuAD, Coref, SST-5." in one
     two = section(page, "Figure 2")
     assert "snli input 0.20 0.50 0.30; srl input 0.10 0.10 0.80" in two and "report-figure-2-1.svg" in two
+
+
+def test_of_two_ways_to_use_elmo_the_dev_data_choose() -> None:
+    write_run(Path("base"), dev=60.0, test=50.0)
+    write_run(Path("input"), dev=71.0, test=55.0, weights=[0.2, 0.5, 0.3])
+    write_run(Path("both"), dev=70.0, test=59.0, weights=[0.2, 0.5, 0.3], elmo_dropout=0.1)
+    page, _ = report("base", "both", "input")
+    assert "most NER (+5.0)" in section(page, "In short") and "+9.00" in section(page, "Table 1")
 
 
 def test_a_folder_of_results_and_runs_is_read_and_other_json_skipped() -> None:

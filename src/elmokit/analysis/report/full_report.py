@@ -34,8 +34,8 @@ TITLE = "ELMo: our results and the paper's"
 def make_page(inputs: Inputs, model: Model | None) -> Page:
     """Build the report. model: the model of the results, if available; its size and model card are then included."""
     parts = [
-        *quality(inputs),
         *vectors.maps(inputs),
+        *quality(inputs),
         tasks.table_1(inputs),
         *tasks.tables_2_and_3(inputs),
         vectors.table_4(inputs),
@@ -44,6 +44,7 @@ def make_page(inputs: Inputs, model: Model | None) -> Page:
         tasks.figure_1(inputs),
         tasks.figure_2(inputs),
         vectors.perplexity(inputs),
+        *vectors.finetuning(inputs),
         *vectors.beyond(inputs),
     ]
     missing = tuple(gap for part in parts for gap in part.missing)

@@ -27,6 +27,7 @@ KINDS = (
     "wsd",
     "probe",
     "perplexity",
+    "finetuning",
     "map",
     "quality",
 )

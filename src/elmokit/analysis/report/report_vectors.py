@@ -105,6 +105,31 @@ def perplexity(inputs: Inputs) -> Part:
     return _part("The language model: perplexity", blocks, bool(found))
 
 
+def finetuning(inputs: Inputs) -> list[Part]:
+    """Perplexity on the text of each task, before and after fine-tuning on it (benchmarks/finetuning.py)."""
+    parts = []
+    columns = ("", "paper: before", "after", "ours: before", "after", "training sentences", "unknown words")
+    for one in inputs.of("finetuning"):
+        with one.reading() as results:
+            ours = results.numbers["tasks"]
+            lines = []
+            for task in (*paper.TABLE_1, *(name for name in ours if name not in paper.TABLE_1)):
+                if facts := ours.get(task):
+                    figures = (f"{facts['before']:.1f}", f"{facts['after']:.1f}")
+                    counts = (f"{facts['training_sentences']:,}", f"{facts['out_of_vocabulary']:.1%}")
+                else:
+                    figures, counts = (NOT_MEASURED, ""), ("", "")
+                name = paper.TABLE_1[task].name if task in paper.TABLE_1 else task
+                lines.append((name, *paper.FINETUNING.get(task, ("", "")), *figures, *counts))
+        says = (
+            "Perplexity on the dev text of each task, before and after one epoch on its training text, without labels. "
+            "The vocabularies of the two models differ, so compare the drops, not the values."
+        )
+        section = Section("Fine-tuning on the text of a task", (says, Table(columns, tuple(lines)), one.source()))
+        parts.append(Part(section))
+    return parts
+
+
 def maps(inputs: Inputs) -> list[Part]:
     """The occurrences of words on a plane."""
     parts = []
