@@ -98,6 +98,7 @@ def main() -> None:
     parser.add_argument("--test", required=True)
     parser.add_argument("--model", help="a model with a softmax, as elmo perplexity takes it")
     parser.add_argument("--vocabulary", type=Path, help="marks, then words; by default that of the model, or built")
+    parser.add_argument("--tokenizer", default="spaces", help="of both texts, such as han [spaces: tokenized text]")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "kneser-ney")
     parser.add_argument("--memory", default="4G", help="for sorting, as lmplz -S takes it")
     parser.add_argument("-o", "--output", type=Path, metavar="JSON", help="by default docs/results/kneser_ney.json")
@@ -105,7 +106,7 @@ def main() -> None:
     folder = arguments.folder
     (folder / "sort").mkdir(parents=True, exist_ok=True)
 
-    corpus, test = Corpus(arguments.train), Corpus(arguments.test)
+    corpus, test = (Corpus(paths, tokenizer=arguments.tokenizer) for paths in (arguments.train, arguments.test))
     model = weights.load(arguments.model) if arguments.model else None
     if arguments.vocabulary:
         vocabulary = Vocabulary.from_file(arguments.vocabulary)
