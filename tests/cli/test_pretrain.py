@@ -170,7 +170,13 @@ def test_terminated_it_makes_a_checkpoint_first() -> None:
     assert model_files("run") == model_files("whole")
 
 
-def test_a_signal_passed_on_by_a_launcher_is_still_the_first() -> None:
+def test_a_signal_passed_on_by_a_launcher_is_still_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    with training.signals() as caught:
+        for _ in range(2):  # the terminal signals all processes, and torchrun signals its own again
+            signal.raise_signal(signal.SIGINT)
+    assert caught == [signal.SIGINT]
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID")
     with training.signals() as caught:
         for _ in range(2):
             signal.raise_signal(signal.SIGTERM)

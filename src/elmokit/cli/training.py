@@ -45,7 +45,7 @@ def given_settings(values: Mapping[str, Any], *, tokenize: bool) -> dict[str, An
 _LINE_SECONDS, _BAR_SECONDS = 10.0, 0.2
 _FEW_STEPS = 300  # in fewer, random weights hardly learn how often words occur
 _STEPS_TO_ESTIMATE = 10  # after which the duration of a run can be estimated
-_PASSING_ON = 5.0  # seconds in which a second SIGTERM is the first again
+_PASSING_ON = 5.0  # seconds in which a second signal may be the first, passed on
 
 
 def absolute(path: str | None) -> str | None:
@@ -153,9 +153,11 @@ def counting(what: str = "counting words", *, quiet: bool) -> Iterator[Callable[
 def signals() -> Iterator[list[int]]:
     """Collects signals to end; a second one has its usual effect.
 
-    Who ends a job may signal all its processes, and torchrun then passes on what it got: that is still the first.
+    Who ends a job may signal all its processes, as a terminal does on Ctrl-C, and torchrun then passes on what it got:
+    that is still the first.
     """
     caught: list[int] = []
+    passed_on = {signal.SIGTERM, signal.SIGINT} if "TORCHELASTIC_RUN_ID" in os.environ else {signal.SIGTERM}
     first = 0.0
     usual = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
@@ -164,7 +166,7 @@ def signals() -> Iterator[list[int]]:
         if number not in caught:
             caught.append(number)
             first = time.monotonic()
-        elif number == signal.SIGINT or time.monotonic() - first > _PASSING_ON:
+        elif number not in passed_on or time.monotonic() - first > _PASSING_ON:
             signal.signal(number, usual[signal.Signals(number)])
             signal.raise_signal(number)
 
