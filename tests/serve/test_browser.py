@@ -180,6 +180,17 @@ def test_digits_of_the_heat_map_can_be_read_on_a_phone(watched: Any) -> None:
     assert page.get_attribute("#compare [role=region]", "tabindex") == "0"
 
 
+def test_labels_of_wide_letters_are_not_cut_off(watched: Any) -> None:
+    page = watched().ready()
+    page.fill("#compare-a", "WWWWWWWWWWWWWW Commonwealth mmmmmmmmmm")
+    page.wait_for_selector("#compare svg text:text-is('WWWWWWWWWWWWWW')")
+    outside = page.evaluate("""() => [...document.querySelectorAll('#compare svg text')].filter((text) => {
+      const mark = text.getBoundingClientRect(), frame = text.ownerSVGElement.getBoundingClientRect();
+      return mark.left < frame.left - 1 || mark.right > frame.right + 1 || mark.top < frame.top - 1;
+    }).map((text) => text.textContent)""")
+    assert outside == []
+
+
 def test_the_active_example_is_marked(watched: Any) -> None:
     page = watched().ready()
     pressed = "#compare .choice[aria-label=Examples] button[aria-pressed=true]"

@@ -6,8 +6,14 @@ export const wide = (most = 760) => Math.max(300, Math.min(most, innerWidth - 72
 
 const svg = (width, height, label, ...children) => s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, ...children);
 
-/** About the width of a text, in units of the picture: East Asian characters are twice as wide. */
-const textWidth = (text) => [...text].reduce((sum, character) => sum + (character >= "\u1100" ? 14 : 7.4), 0);
+let pen = null;
+
+/** The width of a text, in units of the picture; by default of a label. */
+function textWidth(text, size = 13, weight = 400) {
+  pen ??= document.createElement("canvas").getContext("2d");
+  pen.font = `${weight} ${size}px ${getComputedStyle(document.body).fontFamily}`;
+  return pen.measureText(text).width;
+}
 
 /** A picture below its caption, which an export keeps. */
 export function captioned(caption, picture) {
@@ -54,7 +60,8 @@ function pickable(element, label, onpress) {
 
 /** Cosines of all pairs: rows and columns are words. `marked`: [row, column]. Not drawn smaller than its digits can be read. */
 export function heatMap(label, rows, columns, value, marked, onpick) {
-  const cell = 34, left = 14 + Math.max(...rows.map(textWidth)), top = 14 + 0.8 * Math.max(...columns.map(textWidth));
+  const longest = (words) => Math.max(...words.map((word) => textWidth(word, 13, 700)));  // a chosen word is bold
+  const cell = 34, left = 14 + longest(rows), top = 22 + 0.71 * longest(columns);  // columns are turned by 45 degrees
   const width = Math.max(320, left + cell * columns.length + 30), height = top + cell * rows.length + 4;
   const cells = rows.flatMap((row, i) => columns.map((column, j) => {
     const v = value(i, j);
@@ -168,13 +175,11 @@ export function spanRows(spans) {
 
 /** Text with labeled spans, [{start, end, label}] in tokens: bars below the words, in the manner of displaCy. */
 export function spanChart(tokens, spans, width = wide()) {
-  const pen = document.createElement("canvas").getContext("2d");
-  const measure = (text, size) => { pen.font = `${size}px ${getComputedStyle(document.body).fontFamily}`; return pen.measureText(text).width; };
   const kinds = [...new Set(spans.map(({ label }) => label))].sort(), rows = spanRows(spans);
   const lineHeight = 30 + 21 * Math.max(0, ...rows.map((row) => row + 1));
-  const widths = tokens.map((token) => measure(token, 16));
+  const widths = tokens.map((token) => textWidth(token, 16));
   spans.forEach(({ start, end, label }) => {  // a span is at least as wide as its label
-    const missing = measure(label, 11) + 6 - widths.slice(start, end).reduce((sum, w) => sum + w + 6, -6);
+    const missing = textWidth(label, 11) + 6 - widths.slice(start, end).reduce((sum, w) => sum + w + 6, -6);
     if (missing > 0) widths[end - 1] += missing;
   });
   let x = 0, line = 0;
