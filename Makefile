@@ -34,8 +34,8 @@ bench:  ## tokens per second, side by side with the straightforward way: make be
 tables:  ## figures and tables of the pages, from docs/results
 	python recipes/tables.py
 
-report:  ## docs/report.md and .html of docs/results/ (*.json, and of runs settings.json and results.json), more: RUNS=runs/
-	elmo report docs/results $(RUNS) -o docs/report.html --overwrite
+report:  ## docs/report.md and .html of docs/results, where recipes/keep_results.py puts results and records of runs
+	elmo report docs/results $(wildcard docs/results/runs) -o docs/report.html --overwrite
 	python recipes/front_picture.py
 
 figures:  ## the report's figures for the explorer page, after docs/report.md was made again

@@ -11,7 +11,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from run_folders import write_run
 
+from elmokit.analysis.report.report_inputs import gather
 from elmokit.analysis.shared.results import Results, read_results, write_results
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +29,7 @@ def load(path: Path) -> ModuleType:
 
 
 tables = load(ROOT / "recipes" / "tables.py")
+keep_results = load(ROOT / "recipes" / "keep_results.py")
 
 
 def test_every_marked_figure_is_that_of_its_results() -> None:
@@ -100,3 +103,31 @@ def test_results_of_benchmarks_have_the_header(tmp_path: Path) -> None:
     assert found["data"][0]["path"] == "results.py" and len(found["data"][0]["sha256"]) == 64
     assert {"python", "torch", "numpy"} <= found["versions"].keys() and "thread(s)" in found["machine"]
     assert read_results(tmp_path / "some.json").kind == "some"
+
+
+def test_what_is_kept_is_enough_for_the_report(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in (0, 1):
+        write_run(results / f"runs/ner-baseline-{seed}", test=40.0 + seed, seed=seed)
+        write_run(results / f"runs/ner-elmo-{seed}", test=50.0, seed=seed, weights=[0.2, 0.5, 0.3], curve=[40.0, 50.0])
+    (results / "runs/unfinished").mkdir()
+    kept = results / "kept"
+    arguments = [str(results / "quality.json"), str(results / "runs"), "-o", str(kept)]
+    monkeypatch.setattr(sys, "argv", ["keep_results.py", *arguments])
+    keep_results.main()
+    files = [path for path in kept.rglob("*") if path.is_file()]
+    assert len(files) == 9 and not any(str(results) in path.read_text() for path in files)
+    before, after = (gather([folder]).tasks["ner"] for folder in (results / "runs", kept / "runs"))
+    assert [group.test for group in before.groups] == [group.test for group in after.groups]
+    assert json.loads((kept / "runs/ner-elmo-0/settings.json").read_text())["data"]["train"][0]["path"] == "train.txt"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("elmo task ner train -o /a/b.c/runs --train /d/e/x.gz", "elmo task ner train -o runs --train x.gz"),
+        ("either / or, 1/2 and a/b.txt", "either / or, 1/2 and a/b.txt"),
+        ("--train='/a/b/*.txt'", "--train='*.txt'"),
+    ],
+)
+def test_absolute_paths_become_names(text: str, expected: str) -> None:
+    assert keep_results.names_only({"x": [text, 3]}) == {"x": [expected, 3]}
