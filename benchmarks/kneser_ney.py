@@ -132,6 +132,7 @@ def main() -> None:
             label = f"{Path(arguments.model).name}, {name.replace('_', ' ')}"
             print(f"{label:<40}{getattr(ours, name):8.2f}")
             numbers[name] = getattr(ours, name)
+        numbers["out_of_vocabulary"] = ours.out_of_vocabulary
     files.write("kneser_ney", numbers, files=[Path(arguments.test)], model=model, output=arguments.output)
 
 

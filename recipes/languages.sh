@@ -8,7 +8,7 @@
 set -euo pipefail
 language=$1 data=$2 out=$3
 here=$(dirname "$0")
-declare -A tokenizers=([ko]=words [zh]=han) sizes=([ko]=30003 [zh]=10003)
+declare -A tokenizers=([ko]=words [zh]=han) sizes=([ko]=30003 [zh]=10003) epochs=([ko]=2 [zh]=1.5)
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 
 text=$out/$language-text
@@ -16,6 +16,6 @@ text=$out/$language-text
   python "$here/mix_corpus.py" "$data/lm-$language"/train-*.txt.xz "$data/lm2-$language"/train-*.txt.xz -o "$text" --heldout-tokens 80000
 torchrun --nproc-per-node 2 -m elmokit pretrain --train "$text/train-*.txt" --heldout "$text/heldout-dev.txt" -o "$out/$language-run" \
   --preset light --options "$here/languages/$language.json" --tokenizer "${tokenizers[$language]}" \
-  --vocabulary-size "${sizes[$language]}" --epochs 3 --hold 0.4 --heldout-every 500 --threads 1 --resume "${@:4}"
+  --vocabulary-size "${sizes[$language]}" --epochs "${epochs[$language]}" --hold 0.4 --heldout-every 500 --threads 1 --resume "${@:4}"
 elmo convert "$out/$language-run" "$out/$language" --to native --half --overwrite
 elmo perplexity "$out/$language" "$text/heldout-test.txt" --tokenizer "${tokenizers[$language]}" -o "$out/$language-perplexity.json" --overwrite

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/**/*.md", "benchmarks/*.md", "src/elmokit/models/**/README.md")
+PAGES = ("README.md", "docs/**/*.md", "benchmarks/*.md", "src/elmokit/models/**/README.md", "languages/*/*/README.md")
 RESULT = re.compile(r"(<!-- result: (\S+) (.+?) -->)(.*?)(<!-- /result -->)")
 TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
 

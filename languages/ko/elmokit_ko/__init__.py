@@ -1,0 +1,1 @@
+"""A Korean biLM: the model `ko` of elmokit."""

@@ -1,0 +1,45 @@
+"""The packages of models for other languages, in languages/."""
+
+from __future__ import annotations
+
+import importlib
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from elmokit import Elmo, weights
+from elmokit.serve.pages import language
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = sorted((ROOT / "languages").glob("*"))
+pytestmark = pytest.mark.skipif(not PACKAGES, reason="the source distribution has no models of other languages")
+
+
+def model_of(package: Path) -> Path:
+    project = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))
+    [(name, module)] = project["project"]["entry-points"]["elmokit.models"].items()
+    assert name == package.name and project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == [module]
+    return package / module
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_a_package_is_a_small_model_with_a_card(package: Path) -> None:
+    folder = model_of(package)
+    model = weights.load(folder)
+    assert language(model.card) == package.name and model.license == "cc-by-sa-4.0"
+    assert model.vocabulary is not None and model.read_softmax is not None
+    assert sum(path.stat().st_size for path in folder.iterdir() if path.is_file()) < 9_000_000
+    assert compile((folder / "__init__.py").read_text(encoding="utf-8"), "__init__.py", "exec")
+
+
+@pytest.mark.parametrize(("name", "word", "expected"), [("ko", "눈이", 16)])
+def test_occurrences_of_a_word_are_nearest_to_those_of_its_sense(
+    name: str, word: str, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Snow and eye in Korean, flower and to spend in Chinese; 10 of 20 would be chance."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    elmo = Elmo.from_pretrained(model_of(ROOT / "languages" / name))
+    lines = (ROOT / "examples" / f"senses-{name}.txt").read_text(encoding="utf-8").splitlines()
+    count_right = importlib.import_module("nearest_sense").count_right
+    assert max(count_right(elmo, word, lines)) >= expected
