@@ -27,7 +27,7 @@ def model_of(package: Path) -> Path:
 def test_a_package_is_a_small_model_with_a_card(package: Path) -> None:
     folder = model_of(package)
     model = weights.load(folder)
-    assert language(model.card) == package.name and model.license == "cc-by-sa-4.0"
+    assert language(model.card) == model.short_name == package.name and model.license == "cc-by-sa-4.0"
     assert model.vocabulary is not None and model.read_softmax is not None
     assert sum(path.stat().st_size for path in folder.iterdir() if path.is_file()) < 9_000_000
     assert compile((folder / "__init__.py").read_text(encoding="utf-8"), "__init__.py", "exec")

@@ -24,7 +24,7 @@ from elmokit.embed.elmo import Elmo
 from elmokit.embed.layer_choice import check_layers, combine_layers
 from elmokit.embed.sentence import EmbeddedSentence
 from elmokit.errors import ConfigError, InputError
-from elmokit.serve.pages import language, model_name
+from elmokit.serve.pages import language
 from elmokit.serve.settings import ServeSettings
 from elmokit.tasks.runs.task_model import TaskModel
 
@@ -83,7 +83,7 @@ class EngineCalls:
         model = self.elmo.model
         return {
             "model": {
-                "name": model_name(model),
+                "name": model.short_name,
                 "language": language(model.card),
                 "parameters": model.parameter_count,
                 "n_layers": self.elmo.config.n_vectors,

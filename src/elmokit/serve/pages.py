@@ -47,17 +47,11 @@ def export_web(model: Model, folder: str | os.PathLike[str]) -> Path:
 def manifest(model: Model, folder: Path) -> dict[str, Any]:
     """Facts that the browser needs before it reads the files of a model folder."""
     return {
-        "name": model_name(model),
+        "name": model.short_name,
         "language": language(model.card),
         "parameters": model.parameter_count,
         "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.is_file()},
     }
-
-
-def model_name(model: Model) -> str:
-    """The name of the folder that a model came from; of one without files, its format."""
-    places = [path.parent.name for path in model.files if path.parent.name]
-    return places[0] if places else model.format
 
 
 def language(card: str | None) -> str | None:

@@ -56,6 +56,13 @@ class Model:
     origin: Origin | None = None  # None for a model created in memory
 
     @property
+    def short_name(self) -> str:
+        """Name of the folder that it was read from, ko for a package elmokit_ko; without files, the format."""
+        for path in self.files:
+            return (path.parent.name or path.name).removeprefix("elmokit_")
+        return self.format
+
+    @property
     def has_softmax(self) -> bool:
         """Whether the model has an output layer."""
         return self.read_softmax is not None

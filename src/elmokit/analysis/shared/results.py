@@ -57,8 +57,7 @@ class Results:
 
 def model_facts(model: Model) -> ModelFacts:
     """Describe a loaded model, which must not be int8."""
-    places = [path.parent if path.parent.name else path for path in model.files]
-    return ModelFacts(places[0].name if places else model.format, model.fingerprint)
+    return ModelFacts(model.short_name, model.fingerprint)
 
 
 def file_facts(paths: Iterable[PathLike]) -> tuple[FileFacts, ...]:
