@@ -115,6 +115,11 @@ class ModelConfig:
         """Tokenizer of raw text, where no other is asked for: the model's own, or that of English."""
         return self.tokenizer or "words"
 
+    @property
+    def corpus_tokenizer(self) -> str:
+        """Default tokenizer of a corpus, whose words stand between spaces; other units, as characters, do not."""
+        return "spaces" if self.default_tokenizer == "words" else self.default_tokenizer
+
     def __post_init__(self) -> None:
         _require(
             self.tokenizer is None or (isinstance(self.tokenizer, str) and bool(_TOKENIZER.fullmatch(self.tokenizer))),

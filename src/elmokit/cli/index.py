@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.options import AsJson, CorpusTokenizer, InferenceDevice, MaxTokens, ModelPath, ModelTokenizer, Quiet
+from elmokit.cli.options import (
+    AsJson,
+    InferenceDevice,
+    MaxTokens,
+    ModelCorpusTokenizer,
+    ModelPath,
+    ModelTokenizer,
+    Quiet,
+)
 from elmokit.config import IndependentState
 
 index = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -37,7 +45,7 @@ def build(
         IndependentState | None,
         typer.Option(help="Initial LSTM state of a sentence: zero, or one fixed warm state [that of the model]."),
     ] = None,
-    tokenizer: CorpusTokenizer = "spaces",
+    tokenizer: ModelCorpusTokenizer = None,
     max_tokens: MaxTokens = None,
     approximate: Annotated[
         bool,
@@ -64,8 +72,8 @@ def build(
     from elmokit.embed.elmo import Elmo
     from elmokit.errors import ConfigError
 
-    text = TokenizedCorpus(corpus, tokenizer=tokenizer, max_tokens=max_tokens)
     elmo = Elmo.from_pretrained(model, state=state, device=device)
+    text = TokenizedCorpus(corpus, tokenizer=tokenizer or elmo.config.corpus_tokenizer, max_tokens=max_tokens)
     chosen = views(layer, elmo.config.n_vectors)
     if len(chosen) > 1 or chosen[0].minus is not None:
         raise ConfigError(f"--layer: expected average, top or the number of one layer, found {layer!r}")

@@ -56,7 +56,7 @@ def neighbors(
         str | None,
         typer.Option(
             metavar=TOKENIZERS,
-            help="Tokenizer [that of the model for the sentence, spaces for the corpus].",
+            help="Tokenizer [that of the model; if it reads words, spaces for the corpus].",
         ),
     ] = None,
     max_tokens: MaxTokens = None,
@@ -93,8 +93,9 @@ def neighbors(
         found, elmo = search_index(index, sentence, word, layer, k, same_word, model, tokenizer, substring=substring)
         static = near_words(vectors, found.query.occurrence.word, k)
     else:
-        text = TokenizedCorpus(corpus or [], tokenizer=tokenizer or "spaces", max_tokens=max_tokens)
         elmo = Elmo.from_pretrained(model)
+        own = elmo.config.corpus_tokenizer
+        text = TokenizedCorpus(corpus or [], tokenizer=tokenizer or own, max_tokens=max_tokens)
         chosen = views(layer or "average", elmo.config.n_vectors)
         query = make_query(elmo, sentence, word, chosen, tokenizer=tokenizer or elmo.tokenizer, substring=substring)
         static = near_words(vectors, query.occurrence.word, k)  # before the corpus is read: it may have no such word

@@ -12,6 +12,10 @@ ModelPath = Annotated[
     str | None, typer.Option(metavar="PATH", help="Model: folder, file, zip or name [the packaged model].")
 ]
 ModelTokenizer = Annotated[str | None, typer.Option(metavar=TOKENIZERS, help="Tokenizer [that of the model].")]
+ModelCorpusTokenizer = Annotated[
+    str | None,
+    typer.Option(metavar=TOKENIZERS, help="Tokenizer [spaces, or that of the model if it does not read words]."),
+]
 CorpusTokenizer = Annotated[str, typer.Option(metavar=TOKENIZERS, help="Tokenizer; spaces is for tokenized text.")]
 InferenceDevice = Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps [cpu].")]
 MaxTokens = Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum number of corpus tokens [all].")]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from elmokit.cli import training
-from elmokit.cli.options import AsJson, CorpusTokenizer, Overwrite, Quiet
+from elmokit.cli.options import AsJson, ModelCorpusTokenizer, Overwrite, Quiet
 
 if TYPE_CHECKING:
     from elmokit.pretrain.perplexity import Perplexity
@@ -21,7 +21,7 @@ def perplexity(
     inputs: Annotated[
         list[str], typer.Argument(metavar="FILE", help="Text files, also .gz, .xz, .bz2, .zst; - is standard input.")
     ],
-    tokenizer: CorpusTokenizer = "spaces",
+    tokenizer: ModelCorpusTokenizer = None,
     vocabulary: Annotated[
         Path | None,
         typer.Option(
@@ -92,7 +92,7 @@ def perplexity(
         result = measure(
             loaded,
             lines(),
-            tokenizer=tokenizer,
+            tokenizer=tokenizer or loaded.config.corpus_tokenizer,
             state="carry" if published else "reset",
             words=words,
             progress=lambda sentences, tokens: show(

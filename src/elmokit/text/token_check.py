@@ -61,15 +61,15 @@ class TokenCheck:
     @property
     def warning(self) -> str | None:
         """One sentence that names the fix; None if nothing is wrong."""
-        if self.attached > max(FEW, RAW * self.tokens):
-            return (
-                f"{self.attached / self.tokens:.0%} of the tokens have punctuation attached, as {self.example!r}, "
-                "which makes other words of them: use the tokenizer words, or one of spaCy, as spacy:de"
-            )
         if self.unsegmented > self.han / 2:
             return (
                 "sentences of Chinese or Japanese arrive in one piece, without spaces between their words: cut them "
                 "into words first, or use a tokenizer that does, as han (Chinese) or spacy:ja"
+            )
+        if self.attached > max(FEW, RAW * self.tokens):
+            return (
+                f"{self.attached / self.tokens:.0%} of the tokens have punctuation attached, as {self.example!r}, "
+                "which makes other words of them: use the tokenizer words, or one of spaCy, as spacy:de"
             )
         return None
 

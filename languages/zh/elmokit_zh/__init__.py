@@ -1,0 +1,1 @@
+"""A Chinese biLM: the model `zh` of elmokit."""
