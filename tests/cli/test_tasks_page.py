@@ -13,7 +13,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf
 
 
 def test_flags_in_the_text_exist() -> None:
-    known = {"--help", "--json"}
+    known = {"--help", "--json"} | flags(find(["finetune"])[0])
     for task in TASKS:
         known |= flags(find(["task", task, "train"])[0])
     assert set(re.findall(r"--[a-z][a-z0-9-]+", PAGE)) <= known
