@@ -60,7 +60,7 @@ def main() -> None:
     if wrong := [name for name in chosen if name not in FILES]:
         parser.error(f"--tasks: expected some of {', '.join(FILES)}, found {wrong[0]!r}")
     model = weights.load(arguments.model)
-    rows = files.earlier("finetuning", arguments.output).get("tasks", {})
+    rows = files.earlier("finetuning", arguments.output, model=model).get("tasks", {})
     for name in chosen:
         folder = arguments.folder / name
         train, dev = write_texts(name, arguments.data, folder)

@@ -59,9 +59,9 @@ def write_ids(sentences: Iterable[list[str]], vocabulary: Vocabulary, file: IO[b
         file.write(" ".join(map(str, vocabulary.ids(sentence).tolist())).encode() + b"\n")
 
 
-def train(corpus: Corpus, vocabulary: Vocabulary, programs: Path, folder: Path, memory: str) -> Path:
+def train(corpus: Corpus, vocabulary: Vocabulary, programs: Path, folder: Path, *, memory: str, tokenizer: str) -> Path:
     """Train the 5-gram; returns its file."""
-    key = repr((vocabulary.words, [path.name for path in corpus.files], corpus.sizes))
+    key = repr((vocabulary.words, [path.name for path in corpus.files], corpus.sizes, tokenizer))
     binary = folder / f"5-gram-{hashlib.sha256(key.encode()).hexdigest()[:12]}.binary"
     if binary.exists():
         return binary
@@ -120,7 +120,8 @@ def main() -> None:
         sys.exit("--vocabulary: expected the words of --model, found others: the figures would not compare")
 
     programs = build_programs(folder)
-    binary = train(corpus, vocabulary, programs, folder, arguments.memory)
+    options = {"memory": arguments.memory, "tokenizer": arguments.tokenizer}
+    binary = train(corpus, vocabulary, programs, folder, **options)
     figure, n_tokens = query(binary, test.read(), vocabulary, programs)
     print(f"{len(vocabulary) - len(PUBLISHED_MARKS):,} words and the unknown one; {n_tokens:,} predictions\n")
     print(f"{'modified Kneser-Ney 5-gram':<40}{figure:8.2f}")

@@ -2,7 +2,7 @@
 
     python benchmarks/nearest_sense.py ko 눈이 examples/senses-ko.txt    writes docs/results/nearest_sense_ko.json
 
-Every sentence has the word once, and the sentences take turns between its two senses. Similarity is the cosine;
+Every sentence has the word once, and the sentences alternate between its two senses. Similarity is the cosine;
 chance is just under one half.
 """
 
@@ -38,7 +38,7 @@ def main() -> None:
     right = count_right(elmo, arguments.word, lines)
     for layer, number in enumerate(right):
         print(f"layer {layer}: {number} of {len(lines)}")
-    name = f"nearest_sense_{arguments.model}"
+    name = f"nearest_sense_{elmo.model.short_name}"
     numbers = {"sentences": len(lines), "right": right}
     files.write(name, numbers, files=[arguments.sentences], model=elmo.model, output=arguments.output)
 

@@ -45,10 +45,14 @@ def write(
     return path
 
 
-def earlier(name: str, output: Path | None = None) -> dict[str, Any]:
-    """Numbers of earlier results; empty if there are none."""
+def earlier(name: str, output: Path | None = None, *, model: Model | None = None) -> dict[str, Any]:
+    """Numbers of earlier results, with `model` of the same one; empty if there are none."""
     path = output or FOLDER / f"{name}.json"
-    return dict(read_results(path).numbers) if path.exists() else {}
+    if not path.exists():
+        return {}
+    results = read_results(path)
+    other = model is not None and (results.model is None or results.model.fingerprint != model.fingerprint)
+    return {} if other else dict(results.numbers)
 
 
 def command() -> str:

@@ -2,48 +2,55 @@
 
     python recipes/keep_results.py results/*.json runs/ -o docs/results
 
-A results file is copied as it is. Of every complete run settings.json (command, versions, digests of the data,
-settings) and results.json (scores) go to runs/NAME/; weights and logs are not copied. Of a folder of `elmo ablate` or
-`elmo sample-efficiency`, results.json alone goes there. Absolute paths are reduced to file names.
+A results file is copied as it is. Of a run, or of every complete run in a folder, settings.json (command, versions,
+digests of the data, settings) and results.json (scores) go to runs/NAME/; weights and logs are not copied. Of a folder
+of `elmo ablate` or `elmo sample-efficiency`, results.json alone goes there. Absolute paths are reduced to file names.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
 RECORDS = ("settings.json", "results.json")
-FOLDERS = re.compile(r"(^|[\s\"'=])/(?:[\w.-]+/)+")  # of an absolute path, in commands, too
+PATHS = ("path", "model", "vectors", "options")  # keys of paths
 
 
-def names_only(value: Any) -> Any:
-    """The same JSON value; every absolute path in it becomes its last part."""
+def names_only(value: Any, key: str = "") -> Any:
+    """The same JSON value; every absolute path in it, of a command, too, becomes its last part."""
     if isinstance(value, dict):
-        return {key: names_only(item) for key, item in value.items()}
+        return {name: names_only(item, name) for name, item in value.items()}
     if isinstance(value, list):
-        return [names_only(item) for item in value]
-    return FOLDERS.sub(r"\1", value) if isinstance(value, str) else value
+        return [names_only(item, key) for item in value]
+    if not isinstance(value, str):
+        return value
+    if key == "command":
+        return shlex.join(_name(word) for word in shlex.split(value))
+    return _name(value) if key in PATHS else value
 
 
-def keep(path: Path, output: Path) -> list[Path]:
-    """Copy a results file, or the records of a folder that is a run, a study, or neither; returns the files written."""
+def _name(word: str) -> str:
+    """The last part of an absolute path, or of the one after `--flag=`; other words as they are."""
+    flag, equals, path = word.partition("=") if word.startswith("--") else ("", "", word)
+    return f"{flag}{equals}{Path(path).name}" if path.startswith("/") else word
+
+
+def sources(path: Path) -> list[tuple[Path, Path]]:
+    """Files to copy and their places in the output: of a results file, of a run or study, or of a folder of them."""
     if path.is_file():
-        return [copy(path, output / path.name)]
-    is_run, is_complete = ((path / name).is_file() for name in RECORDS)
-    if not is_complete:
-        return [file for child in sorted(path.iterdir()) if child.is_dir() for file in keep(child, output)]
-    return [copy(path / name, output / "runs" / path.name / name) for name in (RECORDS if is_run else RECORDS[1:])]
-
-
-def copy(source: Path, target: Path) -> Path:
-    """Copy a JSON file, without absolute paths."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    record = names_only(json.loads(source.read_text(encoding="utf-8")))
-    target.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return target
+        return [(path, Path(path.name))]
+    if (path / "results.json").is_file():
+        names = RECORDS if (path / "settings.json").is_file() else RECORDS[1:]
+        return [(path / name, Path("runs", path.name, name)) for name in names]
+    folders = sorted(child for child in path.iterdir() if child.is_dir())
+    for child in folders:
+        if not (child / "results.json").is_file():
+            print(f"skipped: {child}, which is not complete", file=sys.stderr)
+    return [pair for child in folders if (child / "results.json").is_file() for pair in sources(child)]
 
 
 def main() -> None:
@@ -52,9 +59,20 @@ def main() -> None:
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="results files, runs, or folders of runs")
     parser.add_argument("-o", "--output", type=Path, required=True)
     arguments = parser.parse_args()
+    chosen: dict[Path, Path] = {}
     for path in arguments.paths:
-        for file in keep(path, arguments.output):
-            print(file)
+        if not path.exists():
+            parser.error(f"{path}: expected a results file or the folder of a run, found nothing there")
+        for source, place in sources(path):
+            if place in chosen:
+                parser.error(f"{source}: expected one source for {place}, found {chosen[place]} as well")
+            chosen[place] = source
+    for place, source in chosen.items():
+        target = arguments.output / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        record = names_only(json.loads(source.read_text(encoding="utf-8")))
+        target.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        print(target)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tables 2 and 3 and Figures 1 and 2 of the paper. Usage: recipes/studies.sh DATA RUNS RESULTS [PATTERN]
 # DATA as for the other recipes. RUNS contains the runs of recipes/tasks.sh; those of the studies are added, in folders of their
-# own. RESULTS gets weights.json. Two studies in parallel, one thread each; the same command resumes. PATTERN is a regular
+# own. RESULTS gets weights.json and weights.png. Two studies in parallel, one thread each; the same command resumes. PATTERN is a regular
 # expression that selects studies by name.
 set -euo pipefail
 data=$1 runs=$2 results=$3 pattern=${4:-.}
@@ -24,4 +24,5 @@ srl="--train $srl.train.gold_conll.xz --dev $srl.dev.gold_conll.xz --test $srl.t
   echo "ablate squad $squad -o $runs/ablate-squad --train-fraction 0.25 --epochs 8"
 } | grep -E -- "-o [^ ]*/[^ /]*($pattern)" | xargs -P 2 -I{} sh -c "elmo {} --seeds 0,1 --threads 1 --quiet"
 
-elmo task weights "$runs"/*-elmo-* -o "$results/weights.png" -o "$results/weights.json"
+mkdir -p "$results"
+elmo task weights "$runs"/*-elmo-* -o "$results/weights.png" -o "$results/weights.json" --overwrite

@@ -109,25 +109,46 @@ def test_what_is_kept_is_enough_for_the_report(results: Path, monkeypatch: pytes
     for seed in (0, 1):
         write_run(results / f"runs/ner-baseline-{seed}", test=40.0 + seed, seed=seed)
         write_run(results / f"runs/ner-elmo-{seed}", test=50.0, seed=seed, weights=[0.2, 0.5, 0.3], curve=[40.0, 50.0])
-    (results / "runs/unfinished").mkdir()
-    kept = results / "kept"
-    arguments = [str(results / "quality.json"), str(results / "runs"), "-o", str(kept)]
-    monkeypatch.setattr(sys, "argv", ["keep_results.py", *arguments])
-    keep_results.main()
+    write_run(results / "runs/ablate-ner/none-0")  # of a study that is not complete: no run of Table 1
+    kept = keep(monkeypatch, results / "kept", results / "quality.json", results / "runs")
     files = [path for path in kept.rglob("*") if path.is_file()]
-    assert len(files) == 9 and not any(str(results) in path.read_text() for path in files)
+    assert len(files) == 9 and not any('"/' in path.read_text() for path in files)
     before, after = (gather([folder]).tasks["ner"] for folder in (results / "runs", kept / "runs"))
     assert [group.test for group in before.groups] == [group.test for group in after.groups]
     assert json.loads((kept / "runs/ner-elmo-0/settings.json").read_text())["data"]["train"][0]["path"] == "train.txt"
 
 
+def test_two_runs_of_one_name_are_not_mixed_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("one", "two"):
+        write_run(tmp_path / folder / "ner-0")
+    for paths, reason in ((["one", "two"], "expected one source for runs/ner-0"), (["three"], "found nothing there")):
+        with pytest.raises(SystemExit, match="2"):
+            keep(monkeypatch, tmp_path / "kept", *(tmp_path / name for name in paths))
+        assert reason in capsys.readouterr().err
+    assert not (tmp_path / "kept").exists()
+
+
+def keep(monkeypatch: pytest.MonkeyPatch, output: Path, *paths: Path) -> Path:
+    monkeypatch.setattr(sys, "argv", ["keep_results.py", *map(str, paths), "-o", str(output)])
+    keep_results.main()
+    return output
+
+
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("key", "text", "expected"),
     [
-        ("elmo task ner train -o /a/b.c/runs --train /d/e/x.gz", "elmo task ner train -o runs --train x.gz"),
-        ("either / or, 1/2 and a/b.txt", "either / or, 1/2 and a/b.txt"),
-        ("--train='/a/b/*.txt'", "--train='*.txt'"),
+        (
+            "command",
+            "elmo task ner train -o /a/b.c/runs/ --train=/d/e/x.gz",
+            "elmo task ner train -o runs --train=x.gz",
+        ),
+        ("command", "elmo predict 'either /or/ this' '/a b/c.txt'", "elmo predict 'either /or/ this' c.txt"),
+        ("sentence", "/kæt/ is how cat is spoken", "/kæt/ is how cat is spoken"),
+        ("path", "/a b/c+d/x.txt", "x.txt"),
+        ("model", "base", "base"),
     ],
 )
-def test_absolute_paths_become_names(text: str, expected: str) -> None:
-    assert keep_results.names_only({"x": [text, 3]}) == {"x": [expected, 3]}
+def test_absolute_paths_become_names(key: str, text: str, expected: str) -> None:
+    assert keep_results.names_only({key: text, "n": [3]}) == {key: expected, "n": [3]}

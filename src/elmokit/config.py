@@ -117,7 +117,7 @@ class ModelConfig:
 
     @property
     def corpus_tokenizer(self) -> str:
-        """Default tokenizer of a corpus, whose words stand between spaces; other units, as characters, do not."""
+        """Default tokenizer of a corpus: spaces instead of words, because corpora are usually tokenized."""
         return "spaces" if self.default_tokenizer == "words" else self.default_tokenizer
 
     def __post_init__(self) -> None:

@@ -183,6 +183,9 @@ def test_digits_of_the_heat_map_can_be_read_on_a_phone(watched: Any) -> None:
 def test_labels_of_wide_letters_are_not_cut_off(watched: Any) -> None:
     page = watched().ready()
     page.fill("#compare-a", "WWWWWWWWWWWWWW Commonwealth mmmmmmmmmm")
+    for other in "bc":
+        page.fill(f"#compare-{other}", "The WWWWWWWWWWWWWWWWWW of a mmmmmmmmmmmmmmmmmm")
+    page.wait_for_selector("#compare svg text:text-is('mmmmmmmmmmmmmmmmmm')")
     page.wait_for_selector("#compare svg text:text-is('WWWWWWWWWWWWWW')")
     outside = page.evaluate("""() => [...document.querySelectorAll('#compare svg text')].filter((text) => {
       const mark = text.getBoundingClientRect(), frame = text.ownerSVGElement.getBoundingClientRect();

@@ -40,6 +40,7 @@ def test_taggers_of_the_served_model_share_it(tmp_path: Path) -> None:
     quantized = EngineCalls(ServeSettings(model=str(tmp_path / "bilm"), tasks=runs, dtype="int8"))
     bilm = quantized.tasks["pos"].bilm
     assert bilm is not None and bilm.frozen is not None and bilm.frozen.dtype == "float32"
+    assert len({id(run.bilm.frozen) for run in quantized.tasks.values() if run.bilm is not None}) == 1
     assert quantized.task("pos", ["She sees chess ."]) == [answer]
 
 

@@ -72,8 +72,9 @@ def build(
     from elmokit.embed.elmo import Elmo
     from elmokit.errors import ConfigError
 
-    elmo = Elmo.from_pretrained(model, state=state, device=device)
-    text = TokenizedCorpus(corpus, tokenizer=tokenizer or elmo.config.corpus_tokenizer, max_tokens=max_tokens)
+    text = TokenizedCorpus(corpus, tokenizer=tokenizer or "spaces", max_tokens=max_tokens)
+    elmo = Elmo.from_pretrained(model, state=state, device=device)  # after the corpus: it may be missing
+    text.use(tokenizer or elmo.config.corpus_tokenizer)
     chosen = views(layer, elmo.config.n_vectors)
     if len(chosen) > 1 or chosen[0].minus is not None:
         raise ConfigError(f"--layer: expected average, top or the number of one layer, found {layer!r}")

@@ -56,7 +56,7 @@ def neighbors(
         str | None,
         typer.Option(
             metavar=TOKENIZERS,
-            help="Tokenizer [that of the model; if it reads words, spaces for the corpus].",
+            help="Tokenizer [sentence: that of the model; corpus: spaces, or the han or spacy:xx of the model].",
         ),
     ] = None,
     max_tokens: MaxTokens = None,
@@ -93,9 +93,9 @@ def neighbors(
         found, elmo = search_index(index, sentence, word, layer, k, same_word, model, tokenizer, substring=substring)
         static = near_words(vectors, found.query.occurrence.word, k)
     else:
-        elmo = Elmo.from_pretrained(model)
-        own = elmo.config.corpus_tokenizer
-        text = TokenizedCorpus(corpus or [], tokenizer=tokenizer or own, max_tokens=max_tokens)
+        text = TokenizedCorpus(corpus or [], tokenizer=tokenizer or "spaces", max_tokens=max_tokens)
+        elmo = Elmo.from_pretrained(model)  # after the corpus: it may be missing
+        text.use(tokenizer or elmo.config.corpus_tokenizer)
         chosen = views(layer or "average", elmo.config.n_vectors)
         query = make_query(elmo, sentence, word, chosen, tokenizer=tokenizer or elmo.tokenizer, substring=substring)
         static = near_words(vectors, query.occurrence.word, k)  # before the corpus is read: it may have no such word

@@ -14,7 +14,7 @@ ModelPath = Annotated[
 ModelTokenizer = Annotated[str | None, typer.Option(metavar=TOKENIZERS, help="Tokenizer [that of the model].")]
 ModelCorpusTokenizer = Annotated[
     str | None,
-    typer.Option(metavar=TOKENIZERS, help="Tokenizer [spaces, or that of the model if it does not read words]."),
+    typer.Option(metavar=TOKENIZERS, help="Tokenizer [spaces; for a model of han or spacy:xx, that one]."),
 ]
 CorpusTokenizer = Annotated[str, typer.Option(metavar=TOKENIZERS, help="Tokenizer; spaces is for tokenized text.")]
 InferenceDevice = Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps [cpu].")]

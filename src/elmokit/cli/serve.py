@@ -15,7 +15,8 @@ def serve(
     task: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="RUN", help="Folder of a task run, or NAME=RUN; repeatable. The packaged taggers are always served."
+            metavar="RUN",
+            help="Folder of a task run, or NAME=RUN; repeatable. With the packaged model, its taggers are served, too.",
         ),
     ] = None,
     index: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Index made by `elmo index build`.")] = None,
@@ -80,7 +81,7 @@ def serve(
     chosen: Any = dtype
     settings = ServeSettings(
         model=model,
-        tasks=served_tasks(task or [], model),
+        tasks=served_tasks(task or [], model or index),
         index=index,
         vectors=vectors,
         tokenizer=tokenizer,

@@ -169,7 +169,7 @@ def _verbs(name: str) -> typer.Typer:
     @verbs.command(
         short_help="Print the sentences of labeled data.",
         help=f"Print the sentences of labeled data, each once: elmo task {name} text train.txt > sentences.txt\n\n"
-        "Tokens are separated by spaces, as `elmo finetune` reads them: it adapts a biLM to the text of the task.",
+        "Tokens are separated by spaces, for `elmo finetune`, which adapts a biLM to the text of the task.",
     )
     def text(
         files: Annotated[

@@ -57,10 +57,12 @@ class EngineCalls:
             index.require_model(self.elmo)
         self.index = index
         self.static = load_static(settings.vectors) if settings.vectors is not None else None
-        self.tasks = {
-            name: TaskModel.from_pretrained(folder, device=settings.device or "cpu", bilm=self.elmo)
-            for name, folder in settings.tasks.items()
-        }
+        self.tasks: dict[str, TaskModel] = {}
+        shared = self.elmo  # until a run needs another, as all float32 taggers beside an int8 model do
+        for name, folder in settings.tasks.items():
+            run = TaskModel.from_pretrained(folder, device=settings.device or "cpu", bilm=shared)
+            shared = run.bilm.frozen if run.bilm is not None and run.bilm.frozen is not None else shared
+            self.tasks[name] = run
         self.vocabulary_neighbors = VocabularyNeighbors(self.elmo)
         self.char_filters = CharFilters(self.elmo.model) if self.elmo.config.char_cnn is not None else None
         self._calls: dict[str, Callable[..., Any]] = {

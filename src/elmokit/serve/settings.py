@@ -70,7 +70,7 @@ class ServeSettings:
                 raise ConfigError(f"--allow-origin: expected an origin such as https://example.org, found {origin!r}")
 
 
-def served_tasks(values: list[str], model: str | None) -> dict[str, Path]:
+def served_tasks(values: list[str], model: str | Path | None) -> dict[str, Path]:
     """The runs of `--task` by name; with the packaged model its taggers, too, unless a run has the same name."""
     return {**(packaged_taggers() if model is None else {}), **named_tasks(values)}
 

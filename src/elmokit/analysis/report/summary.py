@@ -31,7 +31,7 @@ def summary(inputs: Inputs, model: Model | None) -> Section:
 
 
 def measured_gains(inputs: Inputs) -> dict[str, float]:
-    """Points that ELMo gains, by task, in the paper's order; the group of runs with the best dev score."""
+    """Gain of ELMo by task, in points and in the paper's order; of several variants, that with the best dev score."""
     gains = {}
     for task in paper.TABLE_1:
         comparison = inputs.tasks.get(task)

@@ -28,10 +28,14 @@ class TokenizedCorpus:
             raise ConfigError(f"--max-tokens: expected a positive integer, found {max_tokens}")
         self.inputs = [os.fspath(path) for path in inputs]
         self._source = TextSource(self.inputs)
-        # the same tokens without offsets, which are not needed here
-        self._tokenizer: Tokenizer = str.split if tokenizer == "spaces" else get_tokenizer(tokenizer)
+        self.use(tokenizer)
         self._max_tokens = max_tokens
         self.sentences = self.tokens = 0  # read in the current pass
+
+    def use(self, tokenizer: str | Tokenizer) -> None:
+        """Read with this tokenizer from now on."""
+        # str.split gives the same tokens as "spaces" without their offsets, which are not needed here
+        self._tokenizer: Tokenizer = str.split if tokenizer == "spaces" else get_tokenizer(tokenizer)
 
     @property
     def bytes_read(self) -> int:

@@ -65,7 +65,7 @@ def load_bilm(
     """
     if not settings.elmo:
         return None
-    if loaded is not None and fingerprint == loaded.model.fingerprint and _same_use(loaded, settings):
+    if loaded is not None and _same_use(loaded, settings) and fingerprint == loaded.model.fingerprint:
         return TaskBilm(loaded.model, path, fingerprint, loaded, None)
     model = load_model(path)
     if fingerprint is not None and model.fingerprint != fingerprint:

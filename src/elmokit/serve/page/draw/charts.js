@@ -62,7 +62,8 @@ function pickable(element, label, onpress) {
 export function heatMap(label, rows, columns, value, marked, onpick) {
   const longest = (words) => Math.max(...words.map((word) => textWidth(word, 13, 700)));  // a chosen word is bold
   const cell = 34, left = 14 + longest(rows), top = 22 + 0.71 * longest(columns);  // columns are turned by 45 degrees
-  const width = Math.max(320, left + cell * columns.length + 30), height = top + cell * rows.length + 4;
+  const ends = columns.map((word, j) => left + j * cell + 22 + 0.71 * textWidth(word, 13, 700));
+  const width = Math.max(320, left + cell * columns.length + 4, ...ends), height = top + cell * rows.length + 4;
   const cells = rows.flatMap((row, i) => columns.map((column, j) => {
     const v = value(i, j);
     const group = s("g", { transform: `translate(${left + j * cell} ${top + i * cell})`, class: "pickable" },
