@@ -14,11 +14,12 @@ squad="--train $data/qa/squad/train-v1.1.subset44.json.gz --test $data/qa/squad/
 srl="$data/srl/ewt-propbank/ewt"
 srl="--train $srl.train.gold_conll.xz --dev $srl.dev.gold_conll.xz --test $srl.test.gold_conll.xz $glove"
 
-# The tables use parts of the training data: all of it would take a day. The learning curves use early stopping, because small
-# parts need many epochs and large ones few.
+# The tables use parts of the training data: all of it would take a day. The learning curves use early stopping, and choose the
+# dropout on the dev data for every part, with and without ELMo.
+choose="--choose dropout=0.2,0.5"
 {
-  echo "sample-efficiency srl $srl -o $runs/less-srl --fractions 0.01,0.03,0.1,0.3,1 --epochs 20 --patience 3"
-  echo "sample-efficiency snli $snli -o $runs/less-snli --fractions 0.01,0.03,0.1,0.3,1 --epochs 12 --patience 2"
+  echo "sample-efficiency srl $srl -o $runs/less-srl --fractions 0.01,0.03,0.1,0.3,1 --epochs 20 --patience 3 $choose"
+  echo "sample-efficiency snli $snli -o $runs/less-snli --fractions 0.01,0.03,0.1,0.3,1 --epochs 12 --patience 2 $choose"
   echo "ablate snli $snli -o $runs/ablate-snli --train-fraction 0.1 --epochs 8 --patience 2"
   echo "ablate srl $srl -o $runs/ablate-srl --train-fraction 0.25 --epochs 10"
   echo "ablate squad $squad -o $runs/ablate-squad --train-fraction 0.25 --epochs 8"

@@ -252,6 +252,53 @@ def test_less_data_with_two_seeds() -> None:
     again = works(*command)
     assert "less: 8 of 8 runs are complete already" in again.stderr and again.stdout == shown.stdout
     assert Path("less/results.json").read_bytes() == kept
+    # two epochs of batches of 8 were given, and hold for all of the data, but not for parts of it
+    small_run, whole_run = (read(Path(f"less/elmo-{name}-1/settings.json"))["settings"] for name in ("0.25", "1"))
+    assert (small_run["epochs"], small_run["batch_size"], small_run["patience"]) == (200, 4, 800)
+    assert (whole_run["epochs"], whole_run["batch_size"], whole_run["patience"]) == (2, 8, 8)
+    weights_before = Path("less/elmo-0.25-1/weights.safetensors").read_bytes()
+    Path("less/elmo-0.25-1/results.json").unlink()  # as if interrupted
+    assert works(*command, "--quiet").stdout == shown.stdout
+    assert Path("less/elmo-0.25-1/weights.safetensors").read_bytes() == weights_before
+    message = fails(*command, "--batch-size", "4")
+    assert "less/baseline-1-0: expected a run with the same settings, found --batch-size 8 there, 4 now" in message
+
+
+def test_less_data_with_settings_chosen_on_dev() -> None:
+    works(*LESS, "-o", "less", "--fractions", "1", "--choose", "dropout=0.1,0.5", "--choose", "layer-norm=no", "-q")
+    (point,) = read_results("less/results.json").numbers["points"]
+    for side in ("baseline", "elmo"):
+        scores = {
+            dropout: read(Path(f"less/{side}-1-dropout={dropout}-layer_norm=False-0/results.json"))["dev"]["f1"]
+            for dropout in (0.1, 0.5)
+        }
+        best = max(scores, key=lambda dropout: scores[dropout])
+        assert point["chosen"][side] == {"dropout": best, "layer_norm": False}
+        assert point[side]["dev"] == [scores[best]]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("dropout", "--choose: expected a setting with numbers or names, such as dropout=0.2,0.5, found 'dropout'"),
+        ("vectors=a,b", "--choose: expected a setting with numbers"),
+        ("elmo=yes,no", "--choose: expected a setting with numbers"),  # the study varies it
+        ("dropout=0.2,much", "--choose dropout: expected a number, found 'much'"),
+        ("layers=1.5", "--choose layers: expected an integer, found '1.5'"),
+        ("layer-norm=maybe", "--choose layer-norm: expected yes or no, found 'maybe'"),
+        ("elmo-at=input,side", "--choose elmo-at: expected input or output or both, found 'side'"),
+        ("dropout=0.2,1", "--dropout: expected less than 1"),
+        ("epochs=1,2", "--epochs: expected it once, found it under --choose, too"),
+    ],
+)
+def test_choices_that_cannot_work(given: str, message: str) -> None:
+    assert message in fails(*LESS, "-o", "x", "--choose", given)
+    assert not Path("x").exists() or not list(Path("x").rglob("*.safetensors"))
+
+
+def test_a_setting_is_chosen_once() -> None:
+    twice = fails(*LESS, "-o", "x", "--choose", "dropout=0.2", "--choose", "dropout=0.5")
+    assert "--choose: expected every setting once, found dropout twice" in twice
 
 
 def test_a_part_of_the_data_in_an_ordinary_run() -> None:

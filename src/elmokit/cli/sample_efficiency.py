@@ -10,6 +10,7 @@ import typer
 from elmokit.cli import training
 from elmokit.cli.options import Quiet
 from elmokit.cli.output import print_table, results_table
+from elmokit.cli.setting_flags import choices_from
 from elmokit.cli.study import Folder, Seeds, make_study, numbers_of, seeds_of, study_command, study_group
 from elmokit.cli.task_options import CacheFolder, CacheLimit, DevFile, TestFile, TrainFiles, data_files, given_settings
 from elmokit.tasks.shared.task_registry import get_task
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 
 PICTURE = "curve.png"
 Fractions = Annotated[str, typer.Option(metavar="X,X", help="Fractions of the training data, above 0 and up to 1.")]
+Choose = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SETTING=V,V",
+        help="Choose this setting on the dev data, for every part with and without ELMo; repeatable.",
+    ),
+]
 
 
 def _command(name: str) -> Any:
@@ -36,6 +44,7 @@ def _command(name: str) -> Any:
         test: TestFile = None,
         fractions: Fractions = "0.001,0.01,0.1,1",
         seeds: Seeds = "0",
+        choose: Choose = None,
         device: training.Device = None,
         cache_dir: CacheFolder = None,
         cache_limit: CacheLimit = 20,
@@ -46,17 +55,27 @@ def _command(name: str) -> Any:
         from elmokit.analysis.shared.plots import require_drawing, save_picture
         from elmokit.analysis.studies.sample_efficiency import curve, numbers, variants
         from elmokit.analysis.studies.study import Study
+        from elmokit.errors import ConfigError
+        from elmokit.training.settings_fields import flag
 
         expected = "numbers above 0 and up to 1, such as 0.001,0.01,0.1,1"
         parts: list[float] = numbers_of(fractions, "--fractions", float, expected, lambda part: 0 < part <= 1)
+        choices = choices_from(choose or (), chosen.settings, VARIED)
+        if both := sorted(name for name in choices if values.get(name) is not None):
+            raise ConfigError(f"{flag(both[0])}: expected it once, found it under --choose, too; leave one out")
         require_drawing()
         folder = training.expanded(output)
         study = Study(
-            chosen, given_settings(values), data_files(train, dev, test), folder, variants(parts), seeds_of(seeds)
+            chosen,
+            given_settings(values),
+            data_files(train, dev, test),
+            folder,
+            variants(parts, choices),
+            seeds_of(seeds),
         )
 
         def summarize(outcomes: Mapping[str, list[Outcome]]) -> Results:
-            return study.results("sample-efficiency", numbers(parts, outcomes), outcomes)
+            return study.results("sample-efficiency", numbers(parts, outcomes, choices), outcomes)
 
         results = make_study(
             study, summarize, device=device, cache_dir=cache_dir, cache_limit=cache_limit, threads=threads, quiet=quiet
@@ -67,7 +86,7 @@ def _command(name: str) -> Any:
     return study_command(
         sample_efficiency,
         chosen,
-        after="seeds",
+        after="choose",
         varied=VARIED,
         help=f"""Train the task on parts of the training data, without ELMo and with it:
 
@@ -76,8 +95,15 @@ def _command(name: str) -> Any:
 
         Figure 1 of the paper. Smaller parts are contained in larger ones. "As good after" is the first epoch of ELMo
         whose dev score is at least the baseline's best, with the updates until then. The folder gets results.json and
-        {PICTURE}. Each run is one of `elmo task {name} train`, with the settings that are given here. After an
-        interruption the same command continues.
+        {PICTURE}. Each run is one of `elmo task {name} train`, with the settings that are given here; parts too small
+        for 1,000 updates with them get smaller batches and more epochs. After an interruption the same command
+        continues.
+
+        
+        --choose dropout=0.2,0.5 --choose learning-rate=0.0005,0.001
+
+        trains every part with each of the four combinations, with and without ELMo, and reports the one with the best
+        dev score of each.
         """,
     )
 
@@ -94,9 +120,9 @@ def _sample_efficiency() -> None:
 
 
 def _table(facts: Mapping[str, Any]) -> Table:
-    from elmokit.analysis.studies.sample_efficiency import COLUMNS, rows
+    from elmokit.analysis.studies.sample_efficiency import columns, rows
 
-    table = results_table(*COLUMNS)
+    table = results_table(*columns(facts))
     for row in rows(facts):
         table.add_row(*row)
     return table

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
+from elmokit.errors import ConfigError
 from elmokit.training.settings_fields import (
     FORMER_NAMES,
     base_of,
+    choices_of,
     default_of,
     field_metadata,
     flag,
@@ -56,6 +58,33 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "" if value is None or value == () else str(value)
+
+
+def choices_from(texts: Iterable[str], settings: type, exclude: Collection[str]) -> dict[str, list[Any]]:
+    """Values to choose from, by setting, of texts such as "dropout=0.2,0.5"; their limits are not checked here."""
+    hints, found = get_type_hints(settings), dict[str, list[Any]]()
+    for text in texts:
+        name, _, values = text.partition("=")
+        name = name.strip().replace("-", "_")
+        kind = base_of(hints[name]) if name in hints and name not in exclude else None
+        if not values or (kind not in (bool, int, float) and not choices_of(kind)):
+            raise ConfigError(
+                f"--choose: expected a setting with numbers or names, such as dropout=0.2,0.5, found {text!r}"
+            )
+        if name in found:
+            raise ConfigError(f"--choose: expected every setting once, found {flag(name)[2:]} twice")
+        found[name] = list(dict.fromkeys(_value(name, part.strip(), kind) for part in values.split(",")))
+    return found
+
+
+def _value(name: str, text: str, kind: Any) -> Any:
+    """Value of a field from the text of a flag."""
+    known = {"yes": True, "no": False} if kind is bool else {str(value): value for value in choices_of(kind)}
+    expected = " or ".join(known) if known else {int: "an integer", float: "a number"}[kind]
+    try:
+        return known[text] if known else kind(text)
+    except (KeyError, ValueError):
+        raise ConfigError(f"--choose {flag(name)[2:]}: expected {expected}, found {text!r}") from None
 
 
 def _flags(

@@ -64,8 +64,6 @@ def make_study(
     quiet: bool,
 ) -> Results:
     """Do the runs that are not complete, and write the results of all."""
-    from dataclasses import asdict
-
     from elmokit.analysis.shared.results import write_results
     from elmokit.analysis.studies.study import RESULTS
     from elmokit.disk.lock import locked
@@ -86,12 +84,13 @@ def make_study(
                 typer.echo(f"run {number} of {len(study.runs)}: {run.folder.name}", err=True)
             make_run(
                 study.task,
-                asdict(run.settings),
+                run.given,
                 study.data,
                 run.folder,
                 resume=True,
                 device=device,
                 cache=cache,
+                adapt=run.variant.adapts,
                 quiet=quiet,
                 again="the same command",
             )

@@ -75,9 +75,13 @@ def make_run(
     resume: bool = False,
     overwrite: bool = False,
     device: str | None = None,
+    adapt: bool = False,
     again: str = "--resume",
 ) -> None:
-    """Start or resume a run and follow it to its end; `again` is what resumes it after an interruption."""
+    """Start or resume a run and follow it to its end; `again` is what resumes it after an interruption.
+
+    adapt: as in `open_run`.
+    """
     from elmokit.cli.task_progress import follow
     from elmokit.disk.lock import locked
     from elmokit.tasks.runs.task_run import open_run
@@ -94,6 +98,7 @@ def make_run(
                 device=device,
                 cache=cache,
                 command=training.command_line(),
+                adapt=adapt,
                 progress=progress,
             )
         follow(run, quiet=quiet, again=again)

@@ -11,7 +11,7 @@ from elmokit.analysis.report.page import Block, Listing, PageImage, Points, Sect
 from elmokit.analysis.report.report_inputs import NOT_MEASURED, Inputs, Part, ResultsFile
 from elmokit.analysis.shared.plots import picture
 from elmokit.analysis.studies.layer_weights import weights_map, weights_of
-from elmokit.analysis.studies.sample_efficiency import COLUMNS, curve, rows
+from elmokit.analysis.studies.sample_efficiency import columns, curve, rows
 from elmokit.analysis.studies.study import run_model
 from elmokit.tasks.runs.run_comparison import Group, RunComparison, shown
 
@@ -152,7 +152,7 @@ def figure_1(inputs: Inputs) -> Part:
             measured.add(facts["task"])
             says = f"{name}: {facts['metric']} with and without ELMo against the number of training examples"
             svg = picture(curve(facts), ".svg")
-            blocks += [PageImage(f"figure-1-{k}", svg, says), Table(COLUMNS, tuple(rows(facts)))]
+            blocks += [PageImage(f"figure-1-{k}", svg, says), Table(columns(facts), tuple(rows(facts)))]
             counts, seeds = facts["examples"], _seeds(len(facts["seeds"]))
             blocks.append(
                 f"Ours for {name}: {facts['metric']}, {seeds}; {counts['dev']:,} examples for dev, {counts['test']:,} "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from elmokit.analysis.shared.plots import curves
@@ -14,37 +16,63 @@ if TYPE_CHECKING:
 
 VARIED = ("elmo", "train_fraction", "seed")  # settings fixed by the study
 SIDES = {"baseline": "no ELMo", "elmo": "ELMo"}
+Choices = Mapping[str, Sequence[Any]]  # values to choose from, by setting
 
 
-def variants(fractions: Sequence[float]) -> list[Variant]:
-    """Variants without and with ELMo, for every fraction of the training data."""
+def variants(fractions: Sequence[float], choices: Choices | None = None) -> list[Variant]:
+    """Variants without and with ELMo, for every fraction of the training data and every combination of `choices`."""
     return [
-        Variant(_name(side, fraction), {"elmo": side == "elmo", "train_fraction": fraction})
+        Variant(
+            _name(side, fraction, chosen),
+            {"elmo": side == "elmo", "train_fraction": fraction, **chosen},
+            adapts=fraction < 1,
+        )
         for fraction in fractions
         for side in SIDES
+        for chosen in _combinations(choices)
     ]
 
 
-def _name(side: str, fraction: float) -> str:
-    return f"{side}-{fraction:.12g}"
+def _combinations(choices: Choices | None) -> list[dict[str, Any]]:
+    """All combinations of the values of the settings; a single one, without settings, if there are no choices."""
+    choices = choices or {}
+    return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
 
 
-def numbers(fractions: Sequence[float], outcomes: Mapping[str, list[Outcome]]) -> dict[str, Any]:
-    """Scores at every fraction, and the epoch at which ELMo reaches the best score of the baseline."""
+def _name(side: str, fraction: float, chosen: Mapping[str, Any]) -> str:
+    return "-".join((side, f"{fraction:.12g}", *(f"{name}={value}" for name, value in chosen.items())))
+
+
+def numbers(
+    fractions: Sequence[float], outcomes: Mapping[str, list[Outcome]], choices: Choices | None = None
+) -> dict[str, Any]:
+    """Scores at every fraction, and the epoch at which ELMo reaches the best score of the baseline.
+
+    Of several combinations, each side has the one with the best mean dev score at the fraction.
+    """
     points = []
+    examples = next(iter(outcomes.values()))[0].record["examples"]
     for fraction in fractions:
-        baseline, elmo = (outcomes[_name(side, fraction)] for side in SIDES)
+        best = {
+            side: max(_combinations(choices), key=lambda one: _mean_dev(outcomes[_name(side, fraction, one)]))
+            for side in SIDES
+        }
+        baseline, elmo = (outcomes[_name(side, fraction, best[side])] for side in SIDES)
         points.append(
             {
                 "fraction": fraction,
                 "examples": baseline[0].record["examples"]["train"],
                 **{side: _side(runs) for side, runs in zip(SIDES, (baseline, elmo), strict=True)},
+                **({"chosen": best} if choices else {}),
                 "gain": gain(elmo, baseline),
                 "reached": [_reached(ours, theirs) for ours, theirs in zip(elmo, baseline, strict=True)],
             }
         )
-    examples = outcomes[_name("baseline", fractions[0])][0].record["examples"]
     return {"examples": {part: examples[part] for part in ("dev", "test")}, "points": points}
+
+
+def _mean_dev(runs: Sequence[Outcome]) -> float:
+    return fmean(run.dev for run in runs)
 
 
 def _side(runs: Sequence[Outcome]) -> dict[str, Any]:
@@ -61,7 +89,7 @@ def _when(epoch: EpochScore) -> dict[str, int]:
     return {"epoch": epoch.epoch, "updates": epoch.updates}
 
 
-COLUMNS = (
+_COLUMNS = (
     "part",
     "examples",
     "no ELMo: dev",
@@ -75,6 +103,12 @@ COLUMNS = (
 )
 
 
+def columns(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the columns of `rows`."""
+    has_choices = any("chosen" in point for point in facts["points"])
+    return (*_COLUMNS, "chosen without ELMo", "chosen with ELMo") if has_choices else _COLUMNS
+
+
 def rows(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Table with one row per fraction: mean and standard deviation over seeds, and epochs needed per seed."""
     found = []
@@ -85,7 +119,8 @@ def rows(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
             cells += [shown(point[side]["dev"]), shown(point[side]["test"]), epochs]
         reached = ", ".join(f"{one['epoch']} ({one['updates']:,})" if one else "never" for one in point["reached"])
         part = f"{100 * point['fraction']:g}%"
-        found.append((part, f"{point['examples']:,}", *cells, f"{point['gain']:+.2f}", reached))
+        chosen = [", ".join(f"{k} {v}" for k, v in side.items()) for side in point.get("chosen", {}).values()]
+        found.append((part, f"{point['examples']:,}", *cells, f"{point['gain']:+.2f}", reached, *chosen))
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from elmokit.analysis.shared.results import ModelFacts, Results, check_target, command_line, file_facts, read_results
 from elmokit.errors import ConfigError, FormatError, InputError, OutputError
 from elmokit.tasks.runs import run_folder as files
+from elmokit.tasks.runs.small_data import ADAPTED, scaled
 from elmokit.tasks.runs.task_run import Data, require_room
 from elmokit.tasks.shared.task_base import Task
 from elmokit.tasks.shared.task_settings import FitSettings
@@ -26,14 +27,16 @@ class Variant:
 
     name: str  # its runs are in NAME-SEED
     given: Mapping[str, Any]  # settings of the variant
+    adapts: bool = False  # whether even the given batch size, epochs and patience change on small data
 
 
 @dataclass(frozen=True)
 class PlannedRun:
     """One run of a study, complete or planned."""
 
-    variant: str
+    variant: Variant
     folder: Path
+    given: Mapping[str, Any]  # settings of the study and the variant; the others have the task's defaults
     settings: FitSettings
 
     @property
@@ -84,9 +87,10 @@ class Study:
         self.task, self.data, self.folder, self.seeds = task, data, folder, tuple(seeds)
         names = {variant.name: variant for variant in variants}
         self.runs = tuple(
-            PlannedRun(name, folder / f"{name}-{seed}", task.settings(**{**given, **variant.given, "seed": seed}))
+            PlannedRun(variant, folder / f"{name}-{seed}", chosen, task.settings(**chosen))
             for name, variant in names.items()
             for seed in self.seeds
+            for chosen in ({**given, **variant.given, "seed": seed},)
         )
         self._files = data.record()
 
@@ -115,7 +119,8 @@ class Study:
     def _differences(self, run: PlannedRun) -> list[str]:
         record = files.read_record(run.folder, self.task.name)
         then = asdict(settings_from_json(self.task.settings, record["settings"], str(run.folder / files.SETTINGS)))
-        now = asdict(run.settings)
+        fixed = [name for name in run.given if not (run.variant.adapts and name in ADAPTED)]
+        now = asdict(scaled(run.settings, fixed, record["examples"]["train"]))
         found = [
             f"{flag(name)} {then.get(name)} there, {now.get(name)} now"
             for name in sorted(then.keys() | now.keys())
@@ -130,7 +135,7 @@ class Study:
         """Results by variant, in the order of the seeds; all runs must be complete."""
         found: dict[str, list[Outcome]] = {}
         for run in self.runs:
-            found.setdefault(run.variant, []).append(read_outcome(run.folder, self.task.name))
+            found.setdefault(run.variant.name, []).append(read_outcome(run.folder, self.task.name))
         records = [outcome.record for group in found.values() for outcome in group]
         for name, hashes in (
             ("biLM", {record["model"]["fingerprint"] for record in records if record["model"]}),

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from elmokit.tasks.shared.task_settings import FitSettings
 
 ENOUGH_UPDATES = 1_000  # a tagger with default settings has F1 0 for the first few hundred
 SMALLEST_BATCH = 4
 MOST_EPOCHS = 200
+ADAPTED = ("batch_size", "epochs", "patience")
 
 Settings = TypeVar("Settings", bound=FitSettings)
 
 
-def scaled(settings: Settings, given: Mapping[str, Any], n_examples: int) -> Settings:
+def scaled(settings: Settings, given: Collection[str], n_examples: int) -> Settings:
     """Settings whose batches are smaller, and epochs more, where `n_examples` would make too few updates.
 
     What was given stays as it is, and so does everything where there is enough data. Patience grows with the epochs.

@@ -18,7 +18,7 @@ from elmokit.errors import ConfigError, FormatError, InputError, OutputError
 from elmokit.tasks.runs import run_folder as files
 from elmokit.tasks.runs.fit import Epoch, FitState, FitStep, fit
 from elmokit.tasks.runs.layer_cache import CountProgress, LayerCache, LayerSource
-from elmokit.tasks.runs.small_data import scaled
+from elmokit.tasks.runs.small_data import ADAPTED, scaled
 from elmokit.tasks.runs.subset import subset
 from elmokit.tasks.runs.task_model import TaskModel, warn_of_labels
 from elmokit.tasks.shared.task_base import Task, log
@@ -147,18 +147,20 @@ def open_run(
     device: str | None = None,
     cache: LayerCache | None = None,
     command: str = "",
+    adapt: bool = False,
     progress: CountProgress = lambda done, total: None,
 ) -> TaskRun:
     """Start a run in a folder, or resume it.
 
     given: hyperparameters set by the user; the others have the task's defaults. With `resume`, an existing run keeps
     its own settings, and a conflicting value in `given` is an error. device: "cpu", "cuda", "cuda:1", ...; by default
-    a GPU if available.
+    a GPU if available. adapt: `given` batch size, epochs and patience change on small data, as the defaults do.
     """
+    fixed = {name: value for name, value in given.items() if not (adapt and name in ADAPTED)}
     is_old = resume and (folder / files.SETTINGS).exists()
     if is_old:
         record = files.read_record(folder, task.name)
-        settings, data = _resumed(task, record, given, data, folder)
+        settings, data = _resumed(task, record, fixed, data, folder)
     else:
         require_room(folder, task.name, overwrite=overwrite)
         settings = task.settings(**given)
@@ -167,7 +169,7 @@ def open_run(
     train, dev, test = _read(task, settings, data)
     examples = task.training_examples(train, settings)
     if not is_old:
-        settings = scaled(settings, given, len(examples))
+        settings = scaled(settings, fixed, len(examples))
     is_complete = is_old and (folder / files.RESULTS).exists()
     kept: Checkpoint | None = None
     faults: list[str] = []
