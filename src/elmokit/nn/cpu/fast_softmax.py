@@ -17,9 +17,9 @@ from torch.nn import functional
 from elmokit.nn.cpu.products import linear, prepacked_linear, round_rows, training_dtype, transposed_matmul
 from elmokit.nn.softmax import AdaptiveHead, SoftmaxHead, SoftmaxLoss
 
-SCORES_PER_BLOCK = 2**22  # scores at a time: 16 MB, which a cache holds
-FEWEST_ROWS = 256  # below that, adding to the gradients of all words would cost more than the scores
-LARGEST_BLOCK = 2**25  # but no more than 128 MB
+SCORES_PER_BLOCK = 2**22  # scores per block: 16 MB, which fit into the cache
+FEWEST_ROWS = 128  # rows per block, at least: with fewer, adding up weight gradients would cost more than the scores
+LARGEST_BLOCK = 2**25  # scores per block, at most: 128 MB, even if that means fewer rows
 
 
 class FastSoftmaxLoss(SoftmaxLoss):
@@ -52,8 +52,9 @@ class FastAdaptiveHead(FastSoftmaxLoss, AdaptiveHead):
 class LossFunction(torch.autograd.Function):
     """`SoftmaxLoss.sampled_loss` with gradients.
 
-    These are computed in the forward pass as if of a sum, and scaled in the backward pass: exact for x and own whatever
-    the losses are multiplied with; for rows and bias only if with one number, else they are computed again.
+    Gradients are computed in the forward pass, as of the sum of the losses, and scaled in the backward pass. For x and
+    own that is exact for any incoming gradient; for rows and bias only if all losses have the same one, as in a sum or
+    a mean, otherwise these are recomputed.
     """
 
     @staticmethod
@@ -62,7 +63,7 @@ class LossFunction(torch.autograd.Function):
     ) -> Tensor:
         """x, own: (n, D); rows: (K, D), bias: (K,); own_bias: (n,); hit: (n,) a column to leave out, or -1.
 
-        dtype: of the factors of all products.
+        dtype: operand type of all matrix products.
         """
         wanted = any(ctx.needs_input_grad)
         losses, gradients = _read_blocks(
@@ -75,7 +76,7 @@ class LossFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of the losses to those of x, rows, bias, own and own_bias."""
+        """Gradients of x, rows, bias, own and own_bias, from those of the losses."""
         x, rows, bias, own, own_bias, hit, grad_x, grad_rows, grad_bias, surprise = ctx.saved_tensors
         one = scale[:1] if len(scale) else scale.new_ones(1)
         if (scale == one).all():  # a sum or a mean, as losses are
@@ -97,8 +98,11 @@ def _read_blocks(
     scale: Tensor | None,
     dtype: torch.dtype,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The losses (n,); and, with a factor (n,) for each of them, gradients through s of x (not scaled), rows and bias,
-    and 1 - p of the target, (n,)."""
+    """Losses (n,) and, if `scale` (n,) is given, their gradients through the scores s = x rows^T + bias.
+
+    These are the gradients of x (n, D), not scaled; of rows (K, D) and bias (K,), summed over the losses times `scale`;
+    and 1 - p(target), (n,), from which the caller computes the gradients through the target's own score.
+    """
     n, n_columns = len(x), len(rows)
     height = max(1, min(max(FEWEST_ROWS, SCORES_PER_BLOCK // n_columns), LARGEST_BLOCK // n_columns))
     height = next(r for r in range(height, 0, -1) if r == round_rows(r))

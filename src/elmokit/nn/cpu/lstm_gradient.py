@@ -21,17 +21,17 @@ from elmokit.nn.cpu.products import (
 from elmokit.nn.cpu.step_inputs import step_inputs
 from elmokit.nn.packing import Packing
 
-# Weights get their gradients from blocks of this many numbers, 16 MB. Larger ones the allocator takes from the system
-# and gives back at once, so that every step of training would pay for new pages; and a block is still in the cache when
-# its gradients are added up.
+# Weight gradients are computed from blocks of this many gate gradients, 16 MB. Larger buffers would be mapped and
+# unmapped by the allocator every time, so that every training step would pay for new pages; and a block is still in the
+# cache when its products are added up.
 GATE_NUMBERS_PER_BLOCK = 4 * 1024 * 1024
 
 
 class LstmFunction(torch.autograd.Function):
-    """One layer over packed sentences; weights get their gradients from whole blocks of steps.
+    """One layer over packed sentences; weight gradients are computed from whole blocks of steps.
 
-    Of N tokens in B sentences, "before" a token stands its sentence's token one step earlier, or the state from which
-    the sentence starts. A matrix of all B + N has that state as its first rows.
+    The predecessor of a token is the token before it in its sentence, or the sentence's initial state. Matrices of
+    B + N rows hold the initial states of the B sentences, then the N packed tokens.
     """
 
     @staticmethod
@@ -50,7 +50,7 @@ class LstmFunction(torch.autograd.Function):
         config: LstmConfig,
         dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
-        """As `FastLstmLayer.run`; state: (B, D) and (B, C); dtype: of the factors of all products.
+        """As `FastLstmLayer.run`; output (B, D), cell (B, C): initial state; dtype: operand type of all products.
 
         Returns m: (N, D), and c after each sentence: (B, C).
         """
@@ -58,7 +58,7 @@ class LstmFunction(torch.autograd.Function):
         cells = x.new_empty(n_rows, config.dim)  # c after each token
         outputs = x.new_empty(n_rows + LARGEST_ROW_STEP, config.projection_dim)  # and m, with spare rows
         cells[:n_sentences], outputs[:n_sentences] = cell, output
-        from_state, row = prepacked_linear(u, dtype=dtype), 0  # row: in both, the first before those of the step
+        from_state, row = prepacked_linear(u, dtype=dtype), 0  # row: first predecessor of the step
         from_hidden = None if p is None else prepacked_linear(p, dtype=dtype)
         inputs = step_inputs(prepacked_linear(w, b, dtype), x, index, packing, len(b))
         kept = []
@@ -67,7 +67,7 @@ class LstmFunction(torch.autograd.Function):
                 start = stop - 1
             n, rows = stop - start, slice(n_sentences + start, n_sentences + stop)
             gates = from_state(outputs[row : row + round_rows(n)])[:n]  # (n, 4C)
-            gates = torch.add(gates, gates_in[-n:], out=gates if gates.dtype == x.dtype else None)
+            gates = gates.to(x.dtype).add_(gates_in[-n:])
             c, y = cells[rows].copy_(cells[row : row + n]), outputs[rows]
             hidden = cell_step(activate_(gates), c, config.cell_clip)
             y.copy_(hidden if from_hidden is None else from_hidden(hidden))
@@ -75,7 +75,7 @@ class LstmFunction(torch.autograd.Function):
                 y.clamp_(-config.proj_clip, config.proj_clip)
             kept.append(gates)
             row = rows.start
-            if same_start and stop == n_sentences:  # what the last sentence has, all have
+            if same_start and stop == n_sentences:  # computed for the last sentence only: copy to all others
                 cells[stop : stop + start], outputs[stop : stop + start] = c, y
                 row = stop
         outputs = outputs[:n_rows]
@@ -85,17 +85,17 @@ class LstmFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_m: Tensor, grad_c: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        """Gradients of m and of the last c to those of all that has any."""
+        """Gradients of x, the weights and the initial state, from those of m and of the last c."""
         x, w, u, p, index, cells, outputs, *kept = ctx.saved_tensors
         packing, same_start, config, dtype = ctx.packing, ctx.same_start, ctx.config, ctx.dtype
         n_sentences, m = len(packing.lengths), outputs[len(packing.lengths) :]
-        # In `outputs` and `cells`: the first row before those of each step, and all rows, (N,)
+        # Rows of the predecessors in `outputs` and `cells`: the first of each step; and that of every token, (N,)
         starts = [0, *(n_sentences + offset for offset in packing.offsets[:-2])]
         before = torch.tensor(starts, device=x.device)[packing.time] + packing.sentence
         grad_m = with_spare_rows(grad_m)
         dc = grad_c.clone()  # (B, C) gradient of c, handed backwards in time
         dh = torch.zeros_like(outputs[:n_sentences])  # (B, D) gradient of m through the next step
-        # Of U, and of W below it if that does not come from the table
+        # Gradient of U and, unless W's is computed from `grad_table`, of W below it
         grad_uw = w.new_zeros(len(u) if index is not None else len(u) + len(w), w.shape[1])
         grad_b = w.new_zeros(w.shape[1])
         grad_p = None if p is None else torch.zeros_like(p)
@@ -108,7 +108,7 @@ class LstmFunction(torch.autograd.Function):
             blocks[0][0] = (n_sentences - 1, n_sentences)
         n_rows = max(steps[-1][1] - steps[0][0] for steps in blocks)
         scratch = w.new_empty(n_rows + LARGEST_ROW_STEP, w.shape[1])  # a block's gradients, with spare rows
-        rounded = scratch if dtype == scratch.dtype else torch.empty_like(scratch, dtype=dtype)  # as products read them
+        rounded = scratch if dtype == scratch.dtype else torch.empty_like(scratch, dtype=dtype)  # in `dtype`
         for steps in reversed(blocks):
             begin, end = steps[0][0], steps[-1][1]
             grad, hidden = scratch[: end - begin], cells.new_empty(end - begin, config.dim)
@@ -163,6 +163,6 @@ class LstmFunction(torch.autograd.Function):
 
 
 def _stop_at_clip(gradient: Tensor, value: Tensor, clip: float | None) -> None:
-    """No gradient goes through a clipped value; in place."""
+    """Zero the gradient of clipped values, in place."""
     if clip is not None:
         operators.hardtanh_backward(gradient, value, -clip, clip, grad_input=gradient)

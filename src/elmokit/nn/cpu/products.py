@@ -1,7 +1,7 @@
-"""Matrix products for CPUs, without a graph: oneDNN's where it helps, torch's elsewhere.
+"""Matrix products for CPUs, without autograd: oneDNN's where it helps, torch's elsewhere.
 
-Each can round its operands to another type first, `dtype`: bfloat16, which some CPUs multiply at twice the speed. Sums
-are in float32; results are of that type, and an operation with a float32 tensor makes them float32 again.
+Each can round its operands to `dtype` first: bfloat16, which some CPUs multiply at twice the speed. Accumulation is
+then in float32, and the result is bfloat16, or float32 if a bias is added.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ def can_use_onednn(x: Tensor) -> bool:
 
 
 def training_dtype(x: Tensor) -> torch.dtype:
-    """Type in which products are computed: bfloat16 under autocast where the CPU is faster with it, or that of x."""
+    """Operand type of products: bfloat16 under autocast if the CPU is faster with it, else the type of x.
+
+    In the latter case, float32 replaces bfloat16.
+    """
     wanted = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.bfloat16
     fits = x.device.type == "cpu" and x.dtype in (torch.float32, torch.bfloat16)
     if wanted and fits and operators.has_bfloat16():
@@ -43,22 +46,22 @@ def prepacked_linear(
     def multiply(x: Tensor) -> Tensor:
         n = len(x)
         y = operators.onednn_linear(pad_rows(x.to(blocks.dtype)), blocks, inside)[:n]
-        return y if after is None else y + after
+        return y if after is None else y.float().add_(after)  # torch's mixed-type addition is several times slower
 
     return multiply
 
 
 def linear(weight: Tensor, bias: Tensor | None = None, dtype: torch.dtype | None = None) -> Callable[[Tensor], Tensor]:
-    """The same with W as it is."""
+    """x -> x W + b as `prepacked_linear`, but without reordering W."""
     if dtype == torch.bfloat16:  # torch's own product of bfloat16 is oneDNN's
         rounded = weight.detach().to(dtype)
-        return lambda x: x.to(dtype) @ rounded if bias is None else x.to(dtype) @ rounded + bias
+        return lambda x: x.to(dtype) @ rounded if bias is None else (x.to(dtype) @ rounded).float().add_(bias)
     weight = weight.detach()
     return weight.__rmatmul__ if bias is None else lambda x: torch.addmm(bias, x, weight)
 
 
 def onednn_matmul(x: Tensor, weight: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """x W once: oneDNN has the faster product on some CPUs. Let the sizes be few, as in `round_rows`."""
+    """x W for a W used once, by oneDNN, which is faster on some CPUs. Few sizes should occur, as with `round_rows`."""
     x, weight = x.to(dtype), weight.to(dtype)
     if not x.numel() or not (x.dtype == torch.bfloat16 or can_use_onednn(x)):
         return x @ weight
@@ -78,9 +81,9 @@ def reorder(weight: Tensor, dtype: torch.dtype | None = None) -> Tensor:
 
 
 def round_rows(n: int) -> int:
-    """The next of 1, 2, 3, 4, 8, 12, ..., 32, 40, ..., 256, 320, ...
+    """Round n up to the next of 1, 2, 3, 4, 8, 12, ..., 32, 40, ..., 256, 320, ...
 
-    oneDNN compiles and keeps a kernel for every number of rows that it meets: let them be few.
+    oneDNN compiles and caches one kernel per number of rows, so few different numbers should occur.
     """
     step = 1 if n <= 4 else 4 if n <= 32 else 8 if n <= 256 else LARGEST_ROW_STEP
     return -(-n // step) * step
@@ -93,7 +96,7 @@ def pad_rows(x: Tensor) -> Tensor:
 
 
 def with_spare_rows(x: Tensor) -> Tensor:
-    """A copy with rows of zeros at its end, so that any n of its rows, with what follows, are `round_rows(n)` rows."""
+    """A copy with rows of zeros appended, so that a slice of any n rows can be extended to `round_rows(n)` rows."""
     rows = x.new_zeros(len(x) + LARGEST_ROW_STEP - 1, x.shape[1])
     rows[: len(x)] = x
     return rows
