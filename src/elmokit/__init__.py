@@ -48,9 +48,9 @@ _HOMES = {
 def _choose_wait_policy() -> None:
     """Choose how OpenMP threads wait for each other, unless the user has chosen or torch is loaded already.
 
-    By default they spin for milliseconds. That is as fast as can be on an idle machine, and a disaster on a busy one,
-    where they take the cores from each other. A brief spin costs an idle machine nothing that can be measured; where
-    others want half of the cores or more, threads sleep at once (benchmarks/threads.py, docs/results/threads.json).
+    By default they spin for milliseconds. That is fastest on an idle machine, but very slow on a busy one, where
+    spinning threads take the cores from working ones. A brief spin has no measurable cost on an idle machine; if other
+    programs keep half of the cores busy, threads sleep at once (benchmarks/threads.py, docs/results/threads.json).
     OpenMP reads these variables once, when torch is loaded; child processes inherit them.
     """
     own = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
@@ -63,7 +63,7 @@ def _choose_wait_policy() -> None:
 
 
 def _is_busy() -> bool:
-    """Whether other programs want half of the cores: three looks, as a moment does not count. False if unknown."""
+    """Whether other programs keep half of the cores busy, in three successive samples. False if unknown."""
     for look in range(3):
         time.sleep(0.003 if look else 0)
         try:

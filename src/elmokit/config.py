@@ -18,7 +18,7 @@ Alphabet = Literal["bytes", "code points"]
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 _TOKENIZER = re.compile(
     r"words|han|spaces|spacy:[a-z]{2,3}"
-)  # of a file that may be anybody's: no other name is looked up
+)  # options may come from untrusted files: no other name is accepted
 N_BYTE_IDS = 262  # 256 bytes, five special ids, and 0 for padding tokens
 MAX_CHARACTERS = 4096  # maximum ids per token: bounds memory, because no weight shape limits this number
 
@@ -94,7 +94,7 @@ class LstmConfig:
 
     @property
     def has_projection(self) -> bool:
-        """Without a projection (D = C) an LSTM's output is its hidden vector, and `proj_clip` is inert."""
+        """Whether D < C; if D = C, an LSTM's output is its hidden vector, and `proj_clip` has no effect."""
         return self.projection_dim < self.dim
 
 
@@ -145,7 +145,10 @@ class ModelConfig:
 
     @property
     def has_token_projection(self) -> bool:
-        """The published trainer left the projection out where it would be square; a word table never had one."""
+        """Whether token features are projected to D: not if that would be square, as in the published trainer.
+
+        A model without a character CNN has no such projection either.
+        """
         return self.char_cnn is not None and self.token_dim != self.lstm.projection_dim
 
     @property

@@ -259,7 +259,7 @@ def test_resuming_a_complete_file_says_so(model: str) -> None:
     embed(model, "in.txt", "-o", "a.h5")
     before = Path("a.h5").read_bytes()
     result = embed(model, "in.txt", "-o", "a.h5", "--resume")
-    assert result.stderr == "a.h5: is complete, nothing to resume; use --overwrite to make it again\n"
+    assert result.stderr == "a.h5: is complete, nothing to resume; use --overwrite to create it again\n"
     assert Path("a.h5").read_bytes() == before and not Path("a.h5.part").exists()
 
 
@@ -323,17 +323,20 @@ def test_forgotten_sentences_and_silence(model: str) -> None:
         (["in.txt", "-o", "a.h5", "--layers", "best"], "--layers: expected all, top, average or the number"),
         (["in.txt", "-o", "a.h5", "--layers", "3"], "this model has 0 to 2, found 3"),
         (["in.txt", "-o", "a.h5", "--mix", "1,2"], "expected 3 weights, one per layer, found 2"),
-        (["in.txt", "-o", "a.h5", "--mix", "1,x,2"], "--mix: expected numbers, as 0.2,0.3,0.5, found '1,x,2'"),
-        (["in.txt", "-o", "a.txt"], "a.txt: expected a name that ends in .h5, .hdf5, .parquet, .npz; or say --format"),
+        (["in.txt", "-o", "a.h5", "--mix", "1,x,2"], "--mix: expected numbers such as 0.2,0.3,0.5, found '1,x,2'"),
+        (["in.txt", "-o", "a.txt"], "a.txt: expected a name that ends in .h5, .hdf5, .parquet, .npz; or use --format"),
         (["in.txt", "-o", "no/a.h5"], "create it"),
         (["in.txt", "-o", "a.h5", "--tokenizer", "letters"], "expected words, han, spaces, spacy:"),
         (["in.txt", "-o", "a.parquet", "--pool", "max", "--rows", "tokens"], "--rows: expected sentences"),
         (["in.txt", "-o", "a.h5", "--device", "abacus"], "device: expected"),
-        (["in.txt", "-o", "a.h5", "--layers", "top", "--mix", "1,2,3"], "--mix: stands for --layers, found both"),
+        (
+            ["in.txt", "-o", "a.h5", "--layers", "top", "--mix", "1,2,3"],
+            "--mix: expected no --layers beside it, found both",
+        ),
         (["in.txt", "-o", "a.npz", "--rows", "tokens"], "--rows: expected a Parquet file to write, found npz"),
         (["in.txt", "-o", "a.parquet", "--forget-sentences"], "--forget-sentences: expected an HDF5 or npz file"),
         (["in.txt", "-o", "a.h5", "--no-punctuation"], "--no-punctuation: expected --pool, found none"),
-        (["in.txt", "-o", "in.txt", "--format", "npz", "--overwrite"], "in.txt: is the text itself"),
+        (["in.txt", "-o", "in.txt", "--format", "npz", "--overwrite"], "in.txt: is also an input file"),
     ],
 )
 def test_faults_are_one_line(model: str, arguments: list[str], message: str) -> None:

@@ -248,7 +248,7 @@ def test_folders_that_are_no_runs_or_of_another_task(trained: Path) -> None:
     assert "found nothing there" in fails("task", "ner", "predict", "absent")
     assert "expected a run of the task sst, found one of ner" in fails("task", "sst", "evaluate", run, "dev.txt")
     assert "found other files" in fails("task", "ner", "train", *FILES, "-o", "other")
-    assert "has a run already" in fails("task", "ner", "train", *FILES, "-o", run)
+    assert "already contains a run" in fails("task", "ner", "train", *FILES, "-o", run)
     assert "expected a run of the task sst" in fails("task", "sst", "train", *FILES, "-o", run, "--overwrite")
 
 
@@ -455,7 +455,7 @@ def test_compare_takes_no_broken_run_as_its_baseline(trained: Path) -> None:
     fake_run("broken", elmo=False, seed=0, dev=0, test=0)
     fake_run("elmo", elmo=True, seed=0, dev=50, test=60)
     found = works("task", "compare", "--json", "runs")
-    assert "runs/broken: scores 0, has learned nothing, and is no baseline" in found.stderr
+    assert "runs/broken: scores 0, has learned nothing, and is not used as the baseline" in found.stderr
     facts = json.loads(found.stdout)
     assert facts["groups"][facts["baseline"]]["runs"] == ["runs/elmo"]
 

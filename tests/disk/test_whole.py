@@ -119,7 +119,10 @@ def test_what_appears_meanwhile_is_kept(
     if not native:
         monkeypatch.setattr(rename, "_renameat2", lambda: None)
     target = tmp_path / "out"
-    with pytest.raises(OutputError, match="has appeared meanwhile, and is kept"), new_folder(target) as fresh:
+    with (
+        pytest.raises(OutputError, match="was created by another process in the meantime, and is kept"),
+        new_folder(target) as fresh,
+    ):
         (fresh / "mark").write_text("new")
         if kind == "file":
             target.write_text("precious")
@@ -131,7 +134,10 @@ def test_what_appears_meanwhile_is_kept(
                 (target / "thesis.txt").write_text("precious")
     assert names(tmp_path) == ["out"]
     assert not (target / "mark").exists()
-    with pytest.raises(OutputError, match="has appeared meanwhile"), new_file(tmp_path / "two", replace=False) as fresh:
+    with (
+        pytest.raises(OutputError, match="was created by another process in the meantime"),
+        new_file(tmp_path / "two", replace=False) as fresh,
+    ):
         fresh.write_text("new")
         (tmp_path / "two").write_text("precious")
     assert (tmp_path / "two").read_text() == "precious"

@@ -42,9 +42,13 @@ def test_all_schemes_mean_the_same(tmp_path: Path) -> None:
 
 
 def test_broken_lines_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"data.txt: line 4: expected a tag as O, B-X, .* last column, found 'PER'"):
+    with pytest.raises(
+        InputError, match=r"data.txt: line 4: expected a tag such as O, B-X, .* last column, found 'PER'"
+    ):
         TASK.read(write(tmp_path, "a O\n\nb O\nc PER\n"))
-    with pytest.raises(InputError, match=r"line 2: expected at least 2 columns: a token, and last its tag, found 1"):
+    with pytest.raises(
+        InputError, match=r"line 2: expected at least 2 columns, the token first and its tag last, found 1"
+    ):
         TASK.read(write(tmp_path, "a O\nb\n"))
 
 

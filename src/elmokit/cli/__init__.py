@@ -52,7 +52,7 @@ def _interruptions() -> Iterator[None]:
 
 
 class _Commands(TyperGroup):
-    """Commands whose faults are one line on standard error."""
+    """Command group that prints an error as one line on standard error."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         """Read the command line. Interrupted here, typer would end without a message."""

@@ -69,7 +69,7 @@ def _command(name: str) -> Any:
         elmo ablate {name} --train train.txt --dev dev.txt --test test.txt -o ablate-{name} --seeds 0,1,2
 
         Tables 2 and 3 of the paper. Layers are compared at the place of --elmo-at, places with all layers and lambda
-        0.001; what is in both tables is trained once. Each run is one of `elmo task {name} train`, with the settings
+        0.001; variants in both tables are trained once. Each run is one of `elmo task {name} train`, with the settings
         that are given here. After an interruption the same command continues. --train-fraction 0.1 uses a
         tenth of the training data, if all of it would take too long.
         """,

@@ -34,7 +34,7 @@ def convert(
 ) -> None:
     """Convert a model, for example: elmo convert elmo_weights.hdf5 my-elmo --half
 
-    What the model has besides its network comes along: softmax, vocabulary, model card. Only the native format holds
+    Softmax, vocabulary and model card are converted, too. Only the native format holds
     every model with its softmax; the last three formats have none.
     """
     from dataclasses import replace

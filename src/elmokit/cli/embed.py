@@ -268,11 +268,11 @@ def _layers(layers: str | None, mix: str | None) -> Layers:
 
     if mix is not None:
         if layers is not None:
-            raise ConfigError("--mix: stands for --layers, found both")
+            raise ConfigError("--mix: expected no --layers beside it, found both")
         try:
             return [float(weight) for weight in mix.split(",")]
         except ValueError:
-            raise ConfigError(f"--mix: expected numbers, as 0.2,0.3,0.5, found {mix!r}") from None
+            raise ConfigError(f"--mix: expected numbers such as 0.2,0.3,0.5, found {mix!r}") from None
     if layers is None:
         return "all"
     if layers.isdecimal():
@@ -284,7 +284,7 @@ def _layers(layers: str | None, mix: str | None) -> Layers:
 
 def _summary(done: Progress, seconds: float) -> str:
     if done.was_complete:
-        return "is complete, nothing to resume; use --overwrite to make it again"
+        return "is complete, nothing to resume; use --overwrite to create it again"
     new = done.tokens - done.resumed_tokens
     resumed = f" ({done.resumed_sentences:,} resumed)" if done.resumed_sentences else ""
     return (

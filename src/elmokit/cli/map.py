@@ -56,7 +56,7 @@ def map_word(
         (check_target if path.suffix == ".json" else check_picture)(path, overwrite=overwrite)
     elmo = Elmo.from_pretrained(model)
     (view, *more) = views(layer, elmo.config.n_vectors)
-    if more:
+    if more or view.minus is not None:
         raise ConfigError(f"--layer: expected average, top or the number of one layer, found {layer!r}")
     occurrences = read_occurrences(read_lines(corpus), word, get_tokenizer(tokenizer or elmo.tokenizer))
     drawn = make_map(elmo, word, occurrences, view, method)

@@ -116,7 +116,7 @@ def search_index(
     *,
     substring: bool = False,
 ) -> tuple[FoundNeighbors, Any]:
-    """Load the index, the model that it is of or the one that was asked for, and look the word up."""
+    """Load an index, and its model or the given one, and search for the word."""
     from elmokit.analysis.search.neighbors import make_query, search
     from elmokit.analysis.search.vector_index import VectorIndex
     from elmokit.analysis.shared.layers import views
@@ -149,7 +149,7 @@ def report(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Print what was found, and write it where that was asked for."""
+    """Print the results, and write them to `output` if given."""
     from dataclasses import asdict
 
     from elmokit.analysis.shared.results import Results, command_line, file_facts, model_facts, write_results

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def results_table(*columns: str, title: str | None = None, caption: str | None = None) -> Table:
-    """New table; numbers stand to the right in all columns but a first one without a heading."""
+    """New table; columns with a heading are right-aligned."""
     from rich import box
     from rich.table import Table
 
@@ -20,7 +20,7 @@ def results_table(*columns: str, title: str | None = None, caption: str | None =
 
 
 def print_table(table: Table) -> None:
-    """Print a table: on a terminal as wide as that, in a pipe as wide as it needs to be."""
+    """Print a table, fitted to the width of a terminal, at its full width in a pipe."""
     from rich.console import Console
 
     Console(width=None if Console().is_terminal else 10_000).print(table)

@@ -58,8 +58,8 @@ def _pretrain(
 ) -> None:
     """Train a biLM, for example: elmo pretrain --train 'corpus/*.txt.xz' --heldout dev.txt -o run/
 
-    The folder is a model that every other command can load: the best weights so far, with a card. What is not said
-    comes from the preset. After a crash the same command with --resume ends with the same weights.
+    The folder is a model that every other command can load: the best weights so far, with a card. Other settings
+    come from the preset. After a crash the same command with --resume ends with the same weights.
 
     \b
     elmo pretrain --train book.txt --heldout dev.txt -o try/ --preset tiny --tokenize

@@ -103,7 +103,7 @@ def probe(
 
 def _table(report: ProbeReport) -> Table:
     control = () if report.control is None else ("random weights, %",)
-    table = results_table("", "right tags, %", *control)
+    table = results_table("", "accuracy, %", *control)
     table.add_row("most frequent tag of the word", f"{report.majority:.2f}")
     for name, accuracy in report.accuracy.items():
         table.add_row(name, f"{accuracy:.2f}", *([f"{report.control[name]:.2f}"] if report.control is not None else []))

@@ -23,7 +23,7 @@ _BAR_SECONDS = 0.1
 
 @contextmanager
 def watch(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
-    """A function to call at every step; it shows something now and then."""
+    """Context with a progress callback, which updates the display at intervals."""
     if quiet:
         yield lambda _: None
     elif sys.stderr.isatty():

@@ -33,10 +33,10 @@ def with_settings(
     last: Collection[str] = (),
     defaults: Mapping[str, str] | None = None,
 ) -> Callable[..., None]:
-    """The command with a flag for every field of settings in the place of its `**values`; what is not given is None.
+    """Replace the `**values` of a command by one flag per field of `settings`; flags that are not given are None.
 
-    after: the parameter of its own that they follow in `--help`. exclude: fields that the command decides itself. last:
-    fields that `--help` shows after the others. defaults: what `--help` shows instead of the defaults of the fields.
+    after: the command's own parameter after which `--help` lists the flags. exclude: fields that get no flag. last:
+    fields that `--help` lists after the others. defaults: texts that `--help` shows instead of the fields' defaults.
     """
     own = list(inspect.signature(command, eval_str=True).parameters.values())[:-1]  # all but **values
     cut = [parameter.name for parameter in own].index(after) + 1

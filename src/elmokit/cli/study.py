@@ -63,7 +63,7 @@ def make_study(
     threads: int | None,
     quiet: bool,
 ) -> Results:
-    """Do the runs that are not complete, and write the results of all."""
+    """Train the runs that are not complete, and write the results of all."""
     from elmokit.analysis.shared.results import write_results
     from elmokit.analysis.studies.study import RESULTS
     from elmokit.disk.lock import locked

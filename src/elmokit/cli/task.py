@@ -48,7 +48,7 @@ class _Tasks(TyperGroup):
     """One group of commands per task, made on request."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The tasks, then what is for all of them."""
+        """The tasks, then the commands common to all."""
         return [*TASKS, *super().list_commands(ctx)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -57,7 +57,7 @@ class _Tasks(TyperGroup):
 
 
 class _Verbs(TyperGroup):
-    """The commands of a task; `train` needs the task's settings, and torch with them, so it is made last."""
+    """The commands of a task; `train` is made on request, because it needs the task's settings, and torch with them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """train comes first."""
@@ -188,7 +188,7 @@ def _verbs(name: str) -> typer.Typer:
 
 
 def _parsed(task: Task[Any, Any], file: str) -> Iterator[Any]:
-    """The examples of a text, line by line; what is wrong with a line says which."""
+    """The examples of a text, line by line; errors name the line."""
     from elmokit.errors import InputError
     from elmokit.text.lines import LineReader
 

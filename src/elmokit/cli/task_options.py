@@ -78,9 +78,9 @@ def make_run(
     adapt: bool = False,
     again: str = "--resume",
 ) -> None:
-    """Start or resume a run and follow it to its end; `again` is what resumes it after an interruption.
+    """Start or resume a run, and train it to its end with a progress display.
 
-    adapt: as in `open_run`.
+    again: how to resume it after an interruption, for the message. adapt: as in `open_run`.
     """
     from elmokit.cli.task_progress import follow
     from elmokit.disk.lock import locked

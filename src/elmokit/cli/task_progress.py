@@ -20,7 +20,7 @@ _SECONDS = 0.2  # between two changes of the line on a terminal
 
 
 def follow(run: TaskRun, *, quiet: bool, again: str = "--resume") -> None:
-    """Make the steps of a run and show them. SIGTERM and Ctrl-C end it with a checkpoint after the present step."""
+    """Execute a run and show its progress. SIGTERM and Ctrl-C end it with a checkpoint after the current step."""
     from elmokit.errors import Terminated
 
     for fault in run.faults:

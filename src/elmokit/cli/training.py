@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from elmokit.pretrain.pretrain_run import HeldoutEvaluation, PretrainRun
 
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder of the run and the model.")]
-Device = Annotated[str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda or cuda:1 [a GPU if available].")]
+Device = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps [a GPU if available].")
+]
 Threads = Annotated[int | None, typer.Option(metavar="N", min=1, max=4096, help="CPU threads [all cores].")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint, or start if there is none.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")]
@@ -45,7 +47,7 @@ def given_settings(values: Mapping[str, Any], *, tokenize: bool) -> dict[str, An
 _LINE_SECONDS, _BAR_SECONDS = 10.0, 0.2
 _FEW_STEPS = 300  # in fewer, random weights hardly learn how often words occur
 _STEPS_TO_ESTIMATE = 10  # after which the duration of a run can be estimated
-_PASSING_ON = 5.0  # seconds in which a second signal may be the first, passed on
+_PASSING_ON = 5.0  # seconds in which a second signal may be a forwarded copy of the first
 
 
 def absolute(path: str | None) -> str | None:
@@ -65,7 +67,7 @@ def command_line() -> str:
 
 @contextmanager
 def session(output: Path, device: str | None, threads: int | None) -> Iterator[Processes]:
-    """This process among those that `torchrun` has started, if it has; the first one holds the lock of the folder."""
+    """Context of this process in the group that `torchrun` started, if any; rank 0 holds the lock of the folder."""
     import torch
 
     from elmokit.disk.lock import locked
@@ -86,7 +88,7 @@ def session(output: Path, device: str | None, threads: int | None) -> Iterator[P
 
 
 def follow(run: PretrainRun, *, quiet: bool) -> None:
-    """Make the steps of a run and show them. SIGTERM and Ctrl-C end it with a checkpoint after the present step."""
+    """Execute a run and show its progress. SIGTERM and Ctrl-C end it with a checkpoint after the current step."""
     from elmokit.errors import Terminated
 
     first = run.processes.is_first
@@ -134,7 +136,7 @@ def _warn_of_few_steps(steps: float) -> None:
 
 @contextmanager
 def counting(what: str = "counting words", *, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """A function to call with the fraction of that work that is done."""
+    """Context with a progress callback, called with the completed fraction."""
     shown = time.monotonic()
     is_terminal = sys.stderr.isatty()
 
@@ -151,10 +153,10 @@ def counting(what: str = "counting words", *, quiet: bool) -> Iterator[Callable[
 
 @contextmanager
 def signals() -> Iterator[list[int]]:
-    """Collects signals to end; a second one has its usual effect.
+    """Context that collects SIGTERM and SIGINT; a second one has its usual effect.
 
-    Who ends a job may signal all its processes, as a terminal does on Ctrl-C, and torchrun then passes on what it got:
-    that is still the first.
+    A forwarded copy of the first signal does not count: a terminal sends Ctrl-C to all processes of a job, and torchrun
+    then forwards it to its processes once more.
     """
     caught: list[int] = []
     passed_on = {signal.SIGTERM, signal.SIGINT} if "TORCHELASTIC_RUN_ID" in os.environ else {signal.SIGTERM}
@@ -181,7 +183,7 @@ def signals() -> Iterator[list[int]]:
 
 @contextmanager
 def _display(run: PretrainRun, *, quiet: bool) -> Iterator[Callable[[TrainingStep | HeldoutEvaluation], None]]:
-    """A function to call with every event: a line on a terminal that changes, else one every ten seconds."""
+    """Context with an event callback: it updates one line on a terminal, or prints one every ten seconds."""
     if quiet:
         yield lambda _: None
         return
@@ -196,7 +198,7 @@ def _display(run: PretrainRun, *, quiet: bool) -> Iterator[Callable[[TrainingSte
         now = time.monotonic()
         if isinstance(event, HeldoutEvaluation):
             _clear(is_terminal)
-            typer.echo(_look_lines(event), err=True)
+            typer.echo(_evaluation_lines(event), err=True)
         elif now - shown >= (_BAR_SECONDS if is_terminal else _LINE_SECONDS):
             shown = now
             _clear(is_terminal)
@@ -221,13 +223,14 @@ def _step_line(step: TrainingStep, left: float) -> str:
     )
 
 
-def _look_lines(look: HeldoutEvaluation) -> str:
-    figures = look.perplexity
+def _evaluation_lines(evaluation: HeldoutEvaluation) -> str:
+    figures = evaluation.perplexity
+    best = ", the best" if evaluation.is_best else ""
     lines = [
-        f"step {look.step:,}: held-out perplexity {figures.mean:,.2f} (forward {figures.forward:,.2f}, backward "
-        f"{figures.backward:,.2f}, {figures.out_of_vocabulary:.1%} unknown words){', the best' if look.is_best else ''}"
+        f"step {evaluation.step:,}: held-out perplexity {figures.mean:,.2f} (forward {figures.forward:,.2f}, backward "
+        f"{figures.backward:,.2f}, {figures.out_of_vocabulary:.1%} unknown words){best}"
     ]
-    return "\n".join([*lines, f"  {look.sample}"] if look.sample else lines)
+    return "\n".join([*lines, f"  {evaluation.sample}"] if evaluation.sample else lines)
 
 
 def _heading(run: PretrainRun) -> str:

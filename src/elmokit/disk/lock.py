@@ -1,7 +1,7 @@
 """File locks that are released when their process ends, however it ends.
 
-Not `filelock.FileLock`: it leaves its lock file behind, and locks no folder itself, as `scratch` does. Its
-`lock_descriptor` could do what `sync` does, but came with version 3.30, and torch installs older ones, too.
+Not `filelock.FileLock`: it leaves its lock file behind, and cannot lock a folder itself, which `scratch` needs. Its
+`lock_descriptor` could replace `sync`, but needs version 3.30, and torch also accepts older ones.
 """
 
 from __future__ import annotations

@@ -115,6 +115,8 @@ def _as_output_error(path: Path, advice: str) -> Iterator[None]:
     except OutputError:
         raise
     except FileExistsError:
-        raise OutputError(f"{path}: has appeared meanwhile, and is kept; choose another name") from None
+        raise OutputError(
+            f"{path}: was created by another process in the meantime, and is kept; choose another name"
+        ) from None
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {first_line(error)}{advice}") from None

@@ -1,1 +1,1 @@
-"""The engine: sentences in, vectors out, in order, at the speed of the machine's matrix product."""
+"""Embedding: sentences in, vectors out, in input order and bounded memory."""

@@ -1,7 +1,7 @@
-"""A chunk: the results of some consecutive sentences in one file that can tell whether it is whole.
+"""Chunk files: the results of consecutive sentences, with a checksum.
 
-The vectors of its sentences one after the other, the carried state, a JSON footer with all that is not numbers, and the
-tail: length of the footer, CRC-32 of everything before, magic.
+Layout: the vectors of all sentences, the carried state, a JSON footer with everything else, and the tail (length of the
+footer, CRC-32 of everything before the tail, magic number).
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Dtype = Literal["float32", "float16"]
 
 @dataclass(frozen=True)
 class Footer:
-    """All that is not numbers."""
+    """Texts and tokens, and the shapes and types of the arrays."""
 
     texts: list[str]  # of each sentence
     tokens: list[list[str]]
     offsets: list[list[tuple[int, int]] | None]
     shapes: list[list[int]]  # of each sentence's vectors
-    lines: list[int | None]  # number of each sentence's line, where a line may hold several
+    lines: list[int | None]  # line number of each sentence, if lines were split into sentences
     dtype: Dtype
     state_shapes: list[list[int]] | None  # None where no state is carried
     state_dtype: Dtype
@@ -53,7 +53,7 @@ class Chunk(Footer):
     path: Path
 
     def fits(self, size: int) -> bool:
-        """Whether there is one of everything for each sentence, and as many bytes of numbers as the shapes say."""
+        """Whether all lists have one item per sentence, and arrays of these shapes take `size` bytes."""
         counts = {len(self.texts), len(self.tokens), len(self.offsets), len(self.shapes), len(self.lines)}
         shapes = [*self.shapes, *(self.state_shapes or ())]
         if len(counts) != 1 or any(n < 0 for shape in shapes for n in shape):
@@ -108,7 +108,7 @@ def write_chunk(file: IO[bytes], records: Iterable[Record], state: Callable[[], 
 
 
 def read_chunk(path: Path, *, check: bool) -> Chunk | None:
-    """A chunk; None if it is missing or cut short, or, where every byte is to be checked, damaged."""
+    """Read a chunk; None if it is missing or truncated or, with `check`, if its checksum is wrong."""
     try:
         size = path.stat().st_size - _TAIL.size
     except FileNotFoundError:

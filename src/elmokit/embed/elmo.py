@@ -43,7 +43,7 @@ log = logging.getLogger("elmokit.embed")  # what a user should know: text that l
 
 
 class Elmo:
-    """A biLM that turns sentences into vectors. Threads may share it; pickle, deepcopy and spawned processes may too.
+    """A biLM that turns sentences into vectors. It can be shared by threads, pickled and deep-copied.
 
     >>> elmo = Elmo.from_pretrained()
     >>> for sentence in elmo.embed(["I will buy you a present .", ["Live", "in", "the", "present"]]):
@@ -53,7 +53,7 @@ class Elmo:
     def __init__(
         self, model: Model, *, state: State | None = None, dtype: Dtype | None = None, device: str | None = None
     ) -> None:
-        """Take over a loaded model: its weights are brought into the form that infers fastest."""
+        """Wrap a loaded model; its weights are converted in place to the fastest form for inference."""
         if not isinstance(model, Model):
             raise InputError(f"model: expected a loaded model, found {model!r:.60}; use Elmo.from_pretrained(path)")
         self.state: State = state or model.config.state
@@ -131,7 +131,7 @@ class Elmo:
         )
 
     def tokens(self, texts: str | Iterable[str], *, tokenizer: str | Tokenizer | None = None) -> list[Any]:
-        """The tokens of each text, as the network would read them; of one string, its tokens alone."""
+        """Tokenize texts as `embed` does: one list of tokens per text, or a single list for a string."""
         split = get_tokenizer(tokenizer or self.tokenizer)
         _check_list(texts)
         one = isinstance(texts, str)
@@ -172,10 +172,11 @@ class Elmo:
         second: str | Iterable[str | Sequence[str]] | NDArray[np.floating],
         **options: Any,
     ) -> Any:
-        """Cosines between texts: a float of two strings, else the matrix (n, m) or a row of it.
+        """Cosine similarities: a float for two strings, a matrix (n, m) for two lists, else one row or column of it.
 
-        first, second: a text, a list of texts, or vectors that `encode` gave. options: those of `encode`.
-        These are word vectors: models trained on sentence pairs tell better whether two sentences mean the same.
+        first, second: a text, a list of texts, or vectors from `encode`. options: those of `encode`.
+        Texts are compared by pooled word vectors; to judge whether two sentences mean the same, models trained on
+        sentence pairs are better.
         """
         a, b = (x if isinstance(x, np.ndarray) else self.encode(x, **options) for x in (first, second))
         return cosines(a, b)
@@ -197,8 +198,9 @@ class Elmo:
             default the model's own, which is "words" unless its options name another).
         progress: None shows a progress line on a terminal and in a notebook when it takes long.
         layers: "all"; or one combination: "top", "average", the number of a layer, or a weight for each layer.
-        batch_size: sentences per batch. With state="carry" it is part of the meaning, and 1 by default.
-        batch_tokens: tokens per batch, unless batch_size is given. threads: of the CPU, for this process from now on.
+        batch_size: sentences per batch. With state="carry" it affects the vectors, and is 1 by default.
+        batch_tokens: tokens per batch, unless batch_size is given.
+        threads: number of CPU threads, set for the whole process (`torch.set_num_threads`).
         """
         self._check(sentences, batch_size, batch_tokens, threads)
         layers = check_layers(layers, self.config.n_vectors)
@@ -208,7 +210,7 @@ class Elmo:
         return SentenceStream(self._embed(parts, layers, batch_size, batch_tokens, line))
 
     def _checked(self, prepared: Iterable[TokenizedSentence]) -> Iterator[TokenizedSentence]:
-        """The same sentences; the first of a model's life are checked, and a warning is logged once."""
+        """Pass sentences through; the first ones that this object reads are checked, and a warning is logged once."""
         for sentence in prepared:
             if (check := self._check_tokens) is not None:
                 check.add(sentence.tokens)
@@ -235,9 +237,9 @@ class Elmo:
     ) -> None:
         """Skip sentences that were embedded before, with the same options, in another process.
 
-        What comes after is then the same to the last bit: a word's vector depends in its last bits on the batch
-        in which it was first encoded, so the words are encoded again, which is a small part of the work. A carried
-        state is not computed: restore it with `carried_state`.
+        Later vectors are then bit-identical to those of an uninterrupted run: the last bits of a word's vector depend
+        on the batch in which it was first encoded, so the words are encoded again, which is a small part of the work.
+        A carried state is not computed: restore it with `carried_state`.
         """
         self._check(sentences, batch_size, batch_tokens, None)
         layers = check_layers(layers, self.config.n_vectors)
@@ -249,12 +251,12 @@ class Elmo:
     def _parts(
         self, prepared: Iterable[TokenizedSentence], layers: Layers, batch_size: int | None, batch_tokens: int | None
     ) -> Iterator[list[TokenizedSentence]]:
-        """Windows of sentences for the engine: one batch with carried state, else as many as may wait."""
+        """Windows of sentences for the engine: one batch with carried state, else as many as may be buffered."""
         if not self.independent:
             return windows(prepared, lambda _: 1, batch_size or 1)
         n_vectors = self.config.n_vectors if layers == "all" else 1
         batch = batch_tokens or self._engine.batch_tokens
-        # long enough to find sentences of like lengths, short enough for memory and for who waits for the first result
+        # long enough to find sentences of similar lengths, short enough for memory and for an early first result
         window = min(WINDOW_BATCHES * batch, WINDOW_BYTES // (4 * n_vectors * self.config.vector_dim))
         return windows(prepared, lambda sentence: len(sentence.tokens), max(batch, window))
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from elmokit.embed.elmo import Elmo
     from elmokit.embed.layer_choice import Layers
 
-CHUNK_CHARACTERS = 65_536  # of input a chunk: about 12,000 English tokens, 140 MB at three layers of 1024
-_SPOOL_VERSION = 2  # of what a chunk holds; others cannot be resumed
-_CHANGED = "restore the input, or use --overwrite to start anew"
+CHUNK_CHARACTERS = 65_536  # input characters per chunk: about 12,000 English tokens, 140 MB at three layers of 1024
+_SPOOL_VERSION = 2  # version of the chunk format; runs of other versions cannot be resumed
+_CHANGED = "restore the input, or use --overwrite to start over"
 
 
 @dataclass(frozen=True)
@@ -76,18 +76,19 @@ def embed_files(
 ) -> Progress:
     """Embed every line of text files into one file, which appears when it is complete.
 
-    inputs: plain, .gz, .xz, .bz2 or .zst files, or "-"; one sentence a line, or with `split` a paragraph a line.
-    output: .h5, .hdf5, .parquet or .npz, unless `format` says which. It holds vectors of `layers`: (L + 1, n, 2D) for
-        "all", else (n, 2D); with `pool` (2D,), which of "all" layers pools the average, and is zero for a blank line.
-    tokenizer: "words", "spaces", "spacy:de" or a function. By default the model's own for raw text; text whose tokens
-        stand between spaces already, by its first lines, is split there. With `split` it is raw text.
-    rows: of a Parquet file, "tokens" or "sentences"; by default tokens, unless `pool` leaves none.
+    inputs: plain, .gz, .xz, .bz2 or .zst files, or "-"; one sentence per line, or with `split` one paragraph per line.
+    output: .h5, .hdf5, .parquet or .npz, unless `format` is given. It holds vectors of `layers`: (L + 1, n, 2D) for
+        "all", else (n, 2D). With `pool` it holds one vector (2D,) per sentence; of "all" layers, the average is pooled,
+        and a blank line gives zeros.
+    tokenizer: "words", "spaces", "spacy:de" or a function. By default, text whose first lines look tokenized is split
+        at spaces, and other text by the model's own tokenizer. With `split`, it is always raw text.
+    rows: one row of a Parquet file per "tokens" or "sentences"; by default tokens, or sentences with `pool`.
     keep_sentences: write `sentence_to_index` into HDF5, for which all sentences must fit into memory at the end; or
         texts and tokens into npz.
     sentence_keys: name HDF5 datasets by their sentences, not by their numbers; equal sentences are an error.
     blank_lines: "keep" gives a blank line an array without tokens; "error" refuses it, as `allennlp elmo` did.
-    resume: continue where a run with the same settings was cut off. The content is then that of a run without
-        interruption, bit for bit on the same machine, because the engine is given the same chunks of lines.
+    resume: continue an interrupted run with the same settings. On the same machine, the result is bit-identical to that
+        of an uninterrupted run, because the engine gets the same chunks of lines.
     """
     check_output(output, overwrite=True)  # an existing one is looked at later: an earlier run may just have written it
     target = real_path(output)  # of a symbolic link, the file behind it is replaced
@@ -103,7 +104,7 @@ def embed_files(
     if not punctuation and pool is None:
         raise ConfigError("--no-punctuation: expected --pool, found none")
     if target.exists() and any(os.path.exists(path) and target.samefile(path) for path in inputs):
-        raise OutputError(f"{target}: is the text itself; choose another name for the vectors")
+        raise OutputError(f"{target}: is also an input file; choose another name for the vectors")
     rows = rows or ("sentences" if pool else "tokens")
     if pool and rows == "tokens" and chosen == "parquet":
         raise ConfigError("--rows: expected sentences, as --pool gives one vector per sentence, found tokens")
@@ -173,7 +174,7 @@ def embed_files(
         if spool.complete:
             return replace(job.done, was_complete=True)
         number = 0
-        # other tokenizers than "words" are of languages whose punctuation tells nothing about spaces
+        # the check is for punctuation attached to words; models with another tokenizer are of other languages
         guess = tokenizer is None and not split and elmo.tokenizer == "words"
         for number, lines in enumerate(chunks(checked(source, **checks), chunk_characters, multiple), start=1):
             if number == 1 and guess and looks_tokenized(line.text for line in lines):
@@ -186,7 +187,7 @@ def embed_files(
 
 
 class _Job:
-    """The chunks of a run, each taken over from an earlier one or computed; and the state that passes between them."""
+    """The chunks of a run, each loaded from an earlier run or computed, and the state carried between them."""
 
     def __init__(
         self,
@@ -210,7 +211,7 @@ class _Job:
         else:
             _require_same(chunk.texts, lines)
             self._state = chunk.state()
-            # so that the word cache is what it was, and later vectors the same to the last bit
+            # restores the word cache, so that later vectors are bit-identical
             self._elmo.skip(chunk.tokens, **self._skip_options)
             count = sum(map(len, chunk.tokens))
             self.done = replace(
@@ -261,4 +262,4 @@ def _require_same(texts: list[str], lines: list[Line]) -> None:
 
 
 def _ended(place: str) -> InputError:
-    return InputError(f"{place}: the input ends here, but the unfinished run had read on; {_CHANGED}")
+    return InputError(f"{place}: the input ends here, but the unfinished run had read more; {_CHANGED}")

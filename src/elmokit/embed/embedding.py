@@ -1,4 +1,4 @@
-"""ELMo as the layer of a PyTorch model, from a model's name to the vectors of tokens."""
+"""ELMo as a PyTorch layer: tokens in, contextual vectors out."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class ElmoEmbedding(MixedBiLM):
         top_only: bool = False,
         trainable: bool = False,
     ) -> None:
-        """bilm: of a loaded model; reader: what turns tokens into ids, or `marks`, the ids of its sentence marks.
+        """bilm: network of a loaded model; reader: converts tokens to ids; marks: ids of its sentence marks.
 
-        `from_pretrained` does all that.
+        Without a reader, `marks` are required, and `forward` takes ids only. `from_pretrained` sets all three.
         """
         if not isinstance(bilm, BiLM):
             raise TypeError(

@@ -25,13 +25,13 @@ from elmokit.nn.state_policy import INDEPENDENT_STATES, POLICIES
 from elmokit.text.batch import by_length
 
 CACHE_BYTES = 64 * 2**20  # of word vectors: 32,000 words of the original model
-CACHE_WORDS = 2**17  # at most: of a small model, a word's text takes more room than its vector
-WINDOW_BYTES = 64 * 2**20  # of results that wait for their turn
-BATCH_TOKENS = 6144  # at a time, if the cells of an LSTM are few
-WIDE_BATCH_TOKENS, WIDE = 4608, 2048  # if they are more than so many: to stay in memory
-WINDOW_BATCHES = 8  # that are put into order by length at a time
+CACHE_WORDS = 2**17  # maximum number of words: in a small model, a word's text takes more memory than its vector
+WINDOW_BYTES = 64 * 2**20  # of results buffered until they can be returned in order
+BATCH_TOKENS = 6144  # tokens per batch
+WIDE_BATCH_TOKENS, WIDE = 4608, 2048  # tokens per batch of models with more than WIDE LSTM cells, to bound memory
+WINDOW_BATCHES = 8  # number of batches whose sentences are sorted by length together
 
-# Published weights were trained with a state that never was zero: a few sentences bring it to where they expect it.
+# Published weights were trained with a state that was never zero: a few sentences bring it into the usual range.
 WARM_UP = (
     "The history of the city goes back to the early part of the last century .",
     "He said that they would meet again on Monday , but nobody believed him .",
@@ -73,7 +73,7 @@ class Engine:
             cache_words = max(1, min(CACHE_WORDS, CACHE_BYTES // (4 * bilm.config.lstm.projection_dim)))
         self.batch_tokens = WIDE_BATCH_TOKENS if bilm.config.lstm.dim > WIDE else BATCH_TOKENS
         self.cache = WordCache(encode=self._encode, capacity=cache_words)
-        self._start: BiLMState | None = None  # if sentences are independent: after the first mark of any of them
+        self._start: BiLMState | None = None  # of independent sentences: state after the first sentence mark
 
     @torch.inference_mode()
     def _encode(self, words: list[str]) -> Tensor:
@@ -104,7 +104,7 @@ class Engine:
 
     @_guarded
     def skip(self, sentences: Sequence[Sequence[str]], batch_tokens: int, batch_size: int | None) -> None:
-        """Leave the word cache, though not the state, as `embed` would: a fraction of its work."""
+        """Update the word cache as `embed` would, but not the state, at a fraction of the cost."""
         if self.policy.independent:
             self._skip_independent(sentences, batch_tokens, batch_size)
         else:
@@ -118,7 +118,7 @@ class Engine:
         batch_size: int | None,
         watch: Watch,
     ) -> list[NDArray[np.floating]]:
-        """Every sentence from the same start; the order of work is by length."""
+        """All sentences start from the same state, and are batched by length."""
         results: list[NDArray[np.floating]] = [_nothing(self.bilm, layers)] * len(sentences)
         start = self._start_state()
         self._encode_new_words(sentences)
@@ -133,7 +133,7 @@ class Engine:
         return results
 
     def _embed_batch(self, sentences: Sequence[Sequence[str]], layers: Layers) -> list[NDArray[np.floating]]:
-        """One batch, marks and all; the policy says where each row starts."""
+        """One batch, sentence marks included; the policy gives the initial state of each row."""
         order = _longest_first(sentences)
         chosen = [self._with_marks(sentences[k]) for k in order]
         packing = Packing.from_lengths([len(sentence) for sentence in chosen], self.device)
@@ -159,7 +159,7 @@ class Engine:
             self.cache.vectors(words)
 
     def _look_up(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, list[int]]:
-        """(U, D) of the distinct words, and which of them every token is, sentence by sentence."""
+        """(U, D) of the distinct words, and the index into them of every token, sentence by sentence."""
         numbers: dict[str, int] = {}
         flat = [numbers.setdefault(word, len(numbers)) for sentence in sentences for word in sentence]
         return self.cache.vectors(list(numbers)), flat

@@ -16,7 +16,7 @@ Layers = LayerName | int | Sequence[float]  # a name, the number of a layer, or 
 
 
 def check_layers(layers: Layers, n_layers: int) -> Layers:
-    """The choice, if the model has it; weights of any kind as a list of numbers."""
+    """Validate a choice of layers; weights are returned as a list of floats."""
     if isinstance(layers, Integral):
         if not 0 <= layers < n_layers:
             raise ConfigError(f"--layers: this model has 0 to {n_layers - 1}, found {layers}")

@@ -1,4 +1,4 @@
-"""Throughput and remaining time, from when they can be estimated."""
+"""Throughput and remaining time, as soon as they can be estimated."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Pace:
         self.restart(now)
 
     def restart(self, now: float | None = None, units: float = 0, done: float = 0) -> None:
-        """Measure from here on: what an earlier run left says nothing of the speed."""
+        """Restart the measurement, because work done by an earlier run says nothing about the speed."""
         self._start = self._latest = self._burst = time.monotonic() if now is None else now
         self._first_units, self._first_done = self._units, self._done = units, done
         self._pause = 0.0  # the last long one
         self._complete: tuple[float, float, float] | None = None  # end, units and share of the complete bursts
 
     def step(self, units: float, done: float = 0, now: float | None = None) -> None:
-        """Count a result. units: all that are done, as tokens; done: the share of the whole that they are."""
+        """Record progress. units: total number completed, such as tokens; done: completed share of the whole."""
         now = time.monotonic() if now is None else now
         pause = now - self._latest
         if pause >= SMOOTH * (now - self._start):

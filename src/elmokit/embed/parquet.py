@@ -39,7 +39,7 @@ class ParquetWriter:
             vector = vector if layout.pooled else pa.list_(vector)
         names = ["vector"] if layout.n_layers is None else [f"layer_{k}" for k in range(layout.n_layers)]
         self._schema = pa.schema({**columns, **dict.fromkeys(names, vector)})
-        # numbers as they come do not repeat: a dictionary of them would only cost time
+        # vectors hardly repeat: dictionary encoding would only cost time
         self._file = pq.ParquetWriter(path, self._schema, use_dictionary=["token", "tokens.list.element"])
         self._count = first  # number of the next sentence
         self._bytes = 0
@@ -98,7 +98,7 @@ class ParquetWriter:
         ]
 
     def _vectors(self, arrays: list[NDArray[np.floating]]) -> Any:
-        """Arrays (n, 2D) one after the other, or (2D,) each a row, as an Arrow column; no Python number is made."""
+        """Arrays (n, 2D), concatenated, or (2D,), one row each, as an Arrow column, without Python numbers."""
         flat = np.concatenate([array.reshape(-1) for array in arrays])
         vectors = self._pa.FixedSizeListArray.from_arrays(self._pa.array(flat), self._layout.dim)
         if self._rows == "tokens" or self._layout.pooled:

@@ -26,7 +26,7 @@ GAP = "___"
 
 @dataclass(frozen=True)
 class WordPrediction:
-    """A word, or the mark of a sentence's begin or end, and how likely it is."""
+    """A word or sentence mark, and its probability."""
 
     word: str
     probability: float
@@ -48,11 +48,11 @@ def predict_next(
     """The `top` likeliest words, the likeliest first.
 
     text: tokens, or text for `tokenizer`: the start of a sentence, or its end for the direction "backward".
-    direction: "forward" predicts what follows the text, "backward" what precedes it; a sentence that ends or begins
-        there is its mark, `</S>` or `<S>`. "gap" predicts the word where `gap` stands in the text from both sides; it
-        is the default where the text has a gap, and "forward" else.
-        p(w) ~ p(w | left) p(w | right), made to sum to 1 over all words but marks and excluded ones.
-    exclude: words not to show; by default the mark of unknown words.
+    direction: "forward" predicts the word after the text, "backward" the word before it; the end or start of the
+        sentence is predicted as its mark, `</S>` or `<S>`. "gap" predicts the word at `gap` in the text from both
+        sides; it is the default if the text has a gap, otherwise "forward" is.
+        p(w) ~ p(w | left) p(w | right), normalized over all words except sentence marks and excluded ones.
+    exclude: words not to show; by default the unknown-word token.
     head: the output layer, for callers that keep it; else it is read from the model's files.
     """
     if gap == GAP:
@@ -101,7 +101,7 @@ def _before(bilm: BiLM, reader: WordReader, tokens: list[str], head: Head) -> Te
 
 
 def _read(bilm: BiLM, reader: WordReader, tokens: list[str], direction: Literal["forward", "backward"]) -> Tensor:
-    """(n, D), what the direction's last layer says of each token."""
+    """(n, D), the output of the direction's last layer for each token."""
     ids = reader(tokens)
     characters, words = (None if t is None else t.to(bilm.device) for t in (ids.characters, ids.words))
     index = torch.arange(len(tokens), device=bilm.device)
@@ -115,7 +115,7 @@ def _tokens(text: str | Sequence[str], tokenizer: Tokenizer) -> list[str]:
 
 
 def _short_gaps(text: str | Sequence[str]) -> str | Sequence[str]:
-    """Longer rows of underscores as GAP: the rest of "____" would be read as a word."""
+    """Shorten longer runs of underscores to GAP; otherwise the rest of "____" would be read as a word."""
     if isinstance(text, str):
         return re.sub(f"{GAP}_+", GAP, text)
     return [GAP if re.fullmatch(f"{GAP}_+", token) else token for token in text]

@@ -27,7 +27,7 @@ class Record:
     tokens: list[str]
     offsets: list[tuple[int, int]] | None  # of each token in the text, where the tokenizer knows them
     vectors: NDArray[np.floating] = field(repr=False)  # (L + 1, n, 2D), (n, 2D), or (2D,) when pooled
-    line: int | None = None  # number of its line in its file, from 1, where a line may hold several sentences
+    line: int | None = None  # its line number in its file, from 1, if lines were split into sentences
 
     def facts(self) -> dict[str, Any]:
         """Data for matching vectors with words: tokens and, if known, offsets and the line."""

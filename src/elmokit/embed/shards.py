@@ -1,4 +1,4 @@
-"""Folders of Parquet shards: what one process or many write independently, each shard complete or not there.
+"""Folders of Parquet shards, written independently by one or more processes; each shard is complete or absent.
 
 A shard is a run of consecutive lines of one input file. Its name and its lines follow from the inputs alone, so a shard
 that is computed twice is the same file, and a missing one can be computed at any time.
@@ -33,7 +33,7 @@ _VERSION = 1  # of the names, the plan and the cut into shards
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are cut into sentences and shards."""
+    """Settings for splitting files into sentences and shards."""
 
     characters: int  # per shard, at least; line ends included
     split: bool = False  # cut every line into its sentences
@@ -46,7 +46,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Embedding:
-    """Which vectors a shard holds."""
+    """Settings of the vectors that a shard holds."""
 
     layers: Layers = "all"
     tokenizer: str = "words"
@@ -76,7 +76,7 @@ class Shard:
 
 
 def expand(inputs: Sequence[str]) -> list[str]:
-    """Files that paths and patterns such as `corpus/*.xz` name; those of a pattern in alphabetical order."""
+    """Expand patterns such as `corpus/*.xz` to absolute paths; the files of a pattern are sorted."""
     found: list[str] = []
     for item in inputs:
         if item == "-":

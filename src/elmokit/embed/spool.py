@@ -1,10 +1,10 @@
 """Resumable work folder: completed chunks on disk, from which the output is assembled.
 
-`OUT.part/` holds `run.json` (the settings), a lock that dies with its process, and chunks `00000000.chunk`, ... Each
-chunk is written under another name, synced to the disk and renamed. When all are there, the output is assembled from
-them inside the folder and renamed to its place: it never stands there half-written, and an older one stays until then.
-`done` is put down before that rename and is the last file to go, so that a run cut off in between is known to be
-complete. While the output is assembled the disk holds the results twice.
+`OUT.part/` holds `run.json` (the settings), a lock that is released when its process ends, and chunks `00000000.chunk`,
+... Each chunk is written under another name, synced to disk and renamed. When all are complete, the output is assembled
+from them inside the folder and renamed to its final path: it is never half-written there, and an older output is kept
+until then. `done` is created before that rename and is the last file removed, so that a run interrupted in between is
+known to be complete. While the output is assembled, the disk holds the results twice.
 """
 
 from __future__ import annotations
@@ -36,16 +36,17 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 class Spool:
     """The folder of one output, locked for this process; use it in a `with` statement.
 
-    complete: nothing is left to do: the output was there, or only the cleaning up of an earlier run had been cut off.
+    complete: nothing is left to do: the output existed, or an earlier run was interrupted during its cleanup only.
     """
 
     def __init__(
         self, target: Path, settings: Mapping[str, Any], *, resume: bool, overwrite: bool,
         is_output: Callable[[Path], bool] = lambda _: False,
     ) -> None:  # fmt: skip
-        """Take the folder over, or make it. What stands in the way is an OutputError that names the flag to use.
+        """Open or create the folder. If existing files are in the way, an OutputError names the flag to use.
 
-        is_output: whether a file looks like what is to be written; such a one is complete, as only complete ones are.
+        is_output: whether a file has the format of the output; such a file is complete, because outputs appear only
+        when they are complete.
         """
         self.target, self.overwrite, self._is_output = target, overwrite, is_output
         self.folder = target.with_name(target.name + ".part")
@@ -91,7 +92,7 @@ class Spool:
             return read_chunk(self._path(number), check=True)
 
     def write(self, number: int, records: Iterable[Record], state: Callable[[], ChunkState | None]) -> None:
-        """Store the records of a chunk as they come, and the state after them; at return they are safe."""
+        """Store the records of a chunk as they arrive, then the state; on return the chunk is synced to disk."""
         path = self._path(number)
         with self._one_line():
             fresh = path.with_suffix(".tmp")
@@ -105,7 +106,9 @@ class Spool:
     def finish(self, n_chunks: int, assemble: Callable[[Path, Iterator[Record]], None]) -> None:
         """Let `assemble` write the output from the records of all chunks, put it in its place, remove the folder."""
         if self.target.exists() and not self.overwrite:
-            raise OutputError(f"{self.target}: has appeared meanwhile; use --resume --overwrite to replace it")
+            raise OutputError(
+                f"{self.target}: was created by another process in the meantime; use --resume --overwrite to replace it"
+            )
         result = self.folder / "result"
         try:
             with self._one_line():
@@ -130,7 +133,7 @@ class Spool:
         unfinished = run.exists() and self._has_chunks()
         if unfinished and not resume and not self.overwrite:
             raise OutputError(
-                f"{self.target}: an unfinished run left {self.folder}; use --resume, or --overwrite to start anew"
+                f"{self.target}: an unfinished run left {self.folder}; use --resume, or --overwrite to start over"
             )
         if self.target.exists() and not self.overwrite:
             if resume and not unfinished and self._is_output(self.target):
@@ -147,11 +150,11 @@ class Spool:
         for number in range(n_chunks):
             chunk = read_chunk(self._path(number), check=False)  # made or checked by this process
             if chunk is None:
-                raise OutputError(f"{self._path(number)}: was damaged while the run went on; use --resume")
+                raise OutputError(f"{self._path(number)}: was damaged during the run; use --resume")
             yield from chunk.records()
 
     def _hand_over(self) -> None:
-        """The last steps, each of which may be repeated: name the output, then clear away, `done` last."""
+        """The last steps, all of which can be repeated: rename the output, then clean up, `done` last."""
         result = self.folder / "result"
         if result.exists():
             put_in_place(result, self.target, replace=self.overwrite)
@@ -166,7 +169,7 @@ class Spool:
         return next(self.folder.glob("*.chunk"), None) is not None
 
     def _clear(self) -> None:
-        """Remove our files, but for `done` and the lock; never anybody else's."""
+        """Remove our files, except `done` and the lock; foreign files are kept."""
         remove_leftovers(self.folder)
         for pattern in (*_CLEARED, "run.json"):
             for path in self.folder.glob(pattern):
@@ -182,14 +185,14 @@ class Spool:
 
     @contextlib.contextmanager
     def _one_line(self) -> Iterator[None]:
-        """Turn the system's complaints about files into one line that says what to do."""
+        """Convert an OSError to an OutputError of one line that says what to do."""
         try:
             yield
         except OutputError:
             raise
         except FileExistsError:
             advice = "use --resume --overwrite to replace it"
-            raise OutputError(f"{self.target}: has appeared meanwhile; {advice}") from None
+            raise OutputError(f"{self.target}: was created by another process in the meantime; {advice}") from None
         except OSError as error:
             reason = error.strerror or str(error).splitlines()[0]
             if error.errno in _FULL:
@@ -198,7 +201,7 @@ class Spool:
 
 
 def _foreign(folder: Path) -> str:
-    """Sign that a folder is not ours; "" if there is none. Names are not enough: anybody may have a run.json."""
+    """Evidence that a folder is not ours; "" if there is none. Names are not enough: any program may write run.json."""
     if SPOOL_FOLDER.is_empty(folder):
         return ""
     if others := SPOOL_FOLDER.foreign(folder):
@@ -235,5 +238,5 @@ def _compare(target: Path, before: Mapping[str, Any], now: Mapping[str, Any]) ->
     ]
     if differences:
         raise OutputError(
-            f"{target}: the unfinished run had {', '.join(differences)}; use the same, or --overwrite to start anew"
+            f"{target}: the unfinished run had {', '.join(differences)}; use the same, or --overwrite to start over"
         )

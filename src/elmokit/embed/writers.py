@@ -96,9 +96,9 @@ class Hdf5Writer:
 class NpzWriter:
     """Arrays "0", "1", ..., uncompressed: `numpy.load` reads it, one array at a time.
 
-    "0.json", "1.json", ... hold text and tokens, and offsets and line where they are known: numpy gives such members as
-    bytes, for `json.loads`. Python's own `zipfile` keeps the directory of the zip in memory, some hundred bytes for
-    each sentence. Here it waits in a file beside, of which the end of the zip is made.
+    "0.json", "1.json", ... hold text and tokens, and offsets and line where they are known: numpy returns such members
+    as bytes, for `json.loads`. Python's own `zipfile` keeps the directory of the zip in memory, some hundred bytes for
+    each sentence. Here it is written to a temporary file, which is appended to the zip at the end.
     """
 
     def __init__(self, path: Path, *, keep_sentences: bool = True) -> None:
@@ -217,7 +217,7 @@ def format_of(path: Path, format: str | None = None) -> Format:
         raise ConfigError(f"--format: expected {', '.join(get_args(Format))}, found {format!r}")
     chosen = format or SUFFIXES.get(path.suffix.lower())
     if chosen is None:
-        raise ConfigError(f"{path}: expected a name that ends in {', '.join(SUFFIXES)}; or say --format")
+        raise ConfigError(f"{path}: expected a name that ends in {', '.join(SUFFIXES)}; or use --format")
     if chosen == "parquet":
         load_pyarrow()
     return chosen  # type: ignore[return-value]

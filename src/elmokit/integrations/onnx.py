@@ -25,7 +25,7 @@ METADATA = "elmokit"  # key of our metadata in the file
 FORMAT_VERSION = 1  # of the metadata, inputs and outputs
 KEYS = ("options", "state", "vocabulary", "alphabet", "license", "fingerprint")  # of the metadata
 BATCH_TOKENS = 1024  # padded tokens at a time
-WINDOW_TOKENS = 8 * BATCH_TOKENS  # that are put into order by length at a time
+WINDOW_TOKENS = 8 * BATCH_TOKENS  # tokens of sentences that are sorted by length together
 
 
 class OnnxElmo:

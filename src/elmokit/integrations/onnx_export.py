@@ -35,7 +35,7 @@ from elmokit.text.vocabulary import marks_of
 from elmokit.weights.model import Model
 
 OPSET = 18  # the first in which every reduction takes its axes as an input
-IR_VERSION = 8  # that of opset 18: newer runtimes read it, older ones need not be new
+IR_VERSION = 8  # that of opset 18, so that older runtimes can read the file
 TOLERANCE = 1e-5  # largest difference from the engine, of vectors up to 1; larger vectors scale it
 MAX_BYTES = 2**31 - 2**24  # protobuf messages end at 2 GB
 
@@ -180,7 +180,7 @@ def _add_network(graph: _Graph, elmo: Elmo) -> list[Any]:
 
 
 def _mirror(graph: _Graph, x: str) -> str:
-    """Turn the tokens of every sentence around, (T, B, ...): padding stays at the end."""
+    """Reverse the tokens of every sentence, (T, B, ...); padding stays at the end."""
     return str(graph.add("ReverseSequence", x, "lengths", time_axis=0, batch_axis=1))
 
 

@@ -48,7 +48,7 @@ _BLOCK_BYTES = 4 * CHUNK_CHARACTERS  # of text that an actor is given at a time
 
 @dataclass(frozen=True)
 class ActorSettings:
-    """How an actor loads the model."""
+    """Settings with which an actor loads the model."""
 
     state: State
     dtype: Dtype
@@ -68,7 +68,7 @@ class _Loaded:
 
 
 class ShardEmbedder(_Loaded):
-    """Actor that embeds a shard and writes its file. What it returns is small."""
+    """Actor that embeds a shard and writes its file; it returns no vectors, only counts."""
 
     def __init__(self, model: Any, settings: ActorSettings, folder: str, embedding: Embedding, split: bool) -> None:
         super().__init__(model, settings)
@@ -301,7 +301,7 @@ def _read(ray: Any, jobs: list[dict[str, Any]], reading: Reading, done: set[str]
 def _consume(ray: Any, rows: Any, folder: ShardFolder, done: set[str], report: Callable[[Progress], None]) -> Progress:
     """Run the dataset to its end, and report its progress."""
     resumed = sum(folder.sizes.get(name, 0) for name in done)
-    # bytes are not known here: sentences stand for them in the share that is done
+    # bytes are not known here: progress is measured in sentences instead
     now = Progress(resumed, resumed_sentences=resumed, bytes_read=resumed, bytes_total=sum(folder.sizes.values()))
     with _as_elmo_errors(ray):
         for row in rows.iter_rows():
@@ -367,7 +367,7 @@ def _quiet_data(ray: Any) -> Iterator[None]:
 
 @contextmanager
 def _as_elmo_errors(ray: Any) -> Iterator[None]:
-    """Raise an error of a worker as itself, where it is one of ours, else as one line."""
+    """Re-raise errors of workers as an ElmoError: with its own message if it was one, else as one line."""
     try:
         yield
     except ray.exceptions.RayError as error:

@@ -4,7 +4,7 @@ Everything here is plain PyTorch: public operators, any device, any dtype, autog
 the same modules for CPUs.
 
 Letters in shapes: B sentences, T steps (the longest sentence), N tokens of a packed batch, U distinct words, M
-characters per word, F character filters, C LSTM cells, D values of a projection (so 2D per vector of both directions),
-L LSTM layers per direction, V words of the vocabulary. The sentence marks are two special tokens, `<S>` and `</S>`,
-before and after every sentence.
+characters per word, F character filters, C LSTM cells, D projection size (so both directions together have 2D), L LSTM
+layers per direction, V words of the vocabulary. The sentence marks are two special tokens, `<S>` and `</S>`, before and
+after every sentence.
 """

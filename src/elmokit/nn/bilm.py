@@ -50,8 +50,8 @@ Stack = tuple[list[Tensor], tuple[LstmState, ...]]  # output (N, D) and final st
 class BiLM(nn.Module):
     """Two language models over shared token vectors; their layers are what ELMo mixes.
 
-    With skip connections the output of a layer from the second on is its LSTM's output plus its input; the recurrent
-    state stays without the sum.
+    With skip connections, every layer from the second on adds its input to the output of its LSTM; the recurrent state
+    is taken before the addition.
     """
 
     def __init__(self, *, config: ModelConfig) -> None:
@@ -81,9 +81,9 @@ class BiLM(nn.Module):
     ) -> BiLMOutput:
         """Read a batch of packed sentences.
 
-        word_vectors: (U, D), of the distinct words; index: (N,) which word each packed row is; state: the initial state
-        of every sentence, zero by default; backward_index: what the backward direction reads at each row where that
-        differs, as it does in training, since each direction reads one sentence mark only.
+        word_vectors: (U, D), of the distinct words; index: (N,), the row of `word_vectors` of each packed token; state:
+        the initial state of every sentence, zero by default; backward_index: (N,), the index for the backward direction
+        if it differs, as in training, where each direction reads only one of the two sentence marks.
         """
         # The backward direction reads every sentence from its end: same packing, mirrored rows.
         mirrored_index = (index if backward_index is None else backward_index)[packing.reverse]

@@ -9,10 +9,10 @@ from elmokit.nn.bilm import BiLM
 
 
 def initialize(bilm: BiLM, generator: torch.Generator | None = None) -> None:
-    """Fill a new network as the published trainer did.
+    """Initialize a new network as the published trainer did.
 
-    Characters are uniform in (-1, 1); filters uniform in (-0.05, 0.05) before a relu, normal before a tanh; other
-    matrices normal by their fan-in; highways start with their gates closed, forget gates at a bias of 1.
+    Character embeddings are uniform in (-1, 1); filters uniform in (-0.05, 0.05) before a relu; other matrices normal
+    with standard deviation 1 / sqrt(fan-in). Highway gates start nearly closed, at a bias of -2, forget gates at 1.
     """
     chars = bilm.config.char_cnn
     for name, parameter in bilm.named_parameters():

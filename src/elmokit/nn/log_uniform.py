@@ -13,7 +13,7 @@ from elmokit.errors import ConfigError
 
 @dataclass(frozen=True)
 class Sample:
-    """Distinct words, drawn until there were enough; a word of rank k comes with p(k) = log((k+2)/(k+1)) / log(V+1)."""
+    """Distinct words of a log-uniform sample: a word of rank k is drawn with p(k) = log((k+2)/(k+1)) / log(V+1)."""
 
     ids: Tensor  # (S,) ascending
     n_tries: int  # how many draws it took

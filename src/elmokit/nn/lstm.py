@@ -1,4 +1,4 @@
-"""LSTM layer with projection and two clips (Sak et al. 2014), which no stock LSTM has."""
+"""LSTM layer with projection (Sak et al. 2014) and clipping of cell and output, which torch's LSTM lacks."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Matmul(nn.Module):
-    """y = x W + b, with b from the caller and W kept (K, N): the published layout, and the faster one for a thin x."""
+    """y = x W + b, with b from the caller and W stored as (K, N): the published layout, and faster for few rows."""
 
     def __init__(self, *, n_in: int, n_out: int) -> None:
         super().__init__()

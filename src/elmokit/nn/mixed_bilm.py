@@ -25,8 +25,8 @@ class ElmoOutput:
 class MixedBiLM(nn.Module):
     """Learned mixes over one biLM that is frozen, or fine-tuned with the task.
 
-    Every sentence starts from zero state, so that equal sentences get equal vectors. Where the layers of a corpus were
-    computed before, `mix` takes them instead of ids.
+    Every sentence starts from zero state, so that equal sentences get equal vectors. For layers that were computed in
+    advance, call `mix` instead of `forward`.
     """
 
     mark_characters: Tensor | None

@@ -71,7 +71,7 @@ def read_padded(
 
 
 def _distinct(ids: TokenIds, mask: Tensor, marks: TokenIds) -> tuple[TokenIds, Tensor]:
-    """The distinct rows among marks and tokens, and which of them each one is."""
+    """The distinct rows among marks and tokens, and the index of each mark and token into them."""
     columns = []
     for of_tokens, of_marks in ((ids.characters, marks.characters), (ids.words, marks.words)):
         if of_tokens is not None and of_marks is not None:

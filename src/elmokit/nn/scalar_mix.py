@@ -14,7 +14,7 @@ from elmokit.errors import ConfigError
 class ScalarMix(nn.Module):
     """ELMo_k = gamma * sum_j softmax(s)_j h_kj (Peters et al. 2018, equation 1).
 
-    `weights` fixes s (before the softmax), and then gamma too. `top_only` uses the last layer only, times gamma.
+    `weights` fixes s (before the softmax), and gamma at 1. `top_only` uses the last layer only, times gamma.
     With `layer_norm` every layer is first normalized to mean 0 and variance 1 over all real tokens of the batch.
     """
 

@@ -1,6 +1,7 @@
 """State policies: the initial LSTM state of a sentence.
 
-A new policy is one class here, in `POLICIES`, and its name in `elmokit.config`: `State`, perhaps `IndependentState`.
+To add a policy, write a class here, enter it in `POLICIES`, and add its name to `State` in `elmokit.config`, and to
+`IndependentState` if it is independent.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ class StatePolicy(ABC):
     """Gives every sentence its initial state, and sees its final one."""
 
     independent: ClassVar[bool]  # whether a sentence's vectors depend on that sentence alone
-    fixed_start: ClassVar[bool] = False  # whether all sentences start from one same state that is not zero
+    fixed_start: ClassVar[bool] = False  # whether all sentences start from the same nonzero state
     description: ClassVar[str]
-    carried: BiLMState | None = None  # what goes from batch to batch, one row per sentence of a batch
+    carried: BiLMState | None = None  # state carried from batch to batch, one row per sentence of a batch
 
     def __init__(self, bilm: BiLM, warm_up: WarmUp | None = None) -> None:
         self._bilm, self._warm_up = bilm, warm_up

@@ -1,7 +1,7 @@
 """Wider networks from trained ones, with the same output (Net2Net, Chen et al. 2016).
 
-New units read all others with random weights, while their own weights to old units start at zero. So the wider model
-starts with the perplexity of the old one, and every new weight has a gradient soon.
+New units have random incoming weights, and zero outgoing weights to old units. So the wider model starts with the
+perplexity of the old one, and every new weight soon has a gradient.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _widen_(fresh: Tensor, trained: Tensor, inputs: Places | None, outputs: Plac
 
 
 def _places(name: str, wide: ModelConfig, old: ModelConfig) -> tuple[Places | None, Places]:
-    """Where the inputs and outputs of an old parameter stand in the wider one; None for the inputs of a bias."""
+    """Indices of the inputs and outputs of an old parameter in the wider one; None for the inputs of a bias."""
     assert wide.char_cnn is not None and old.char_cnn is not None
     dims, cells = torch.arange(old.lstm.projection_dim), torch.arange(old.lstm.dim)
     gates = torch.cat([cells + gate * wide.lstm.dim for gate in range(4)])
@@ -91,7 +91,7 @@ def _places(name: str, wide: ModelConfig, old: ModelConfig) -> tuple[Places | No
 
 
 def _filters(wide: ModelConfig, old: ModelConfig) -> Iterator[tuple[int, int]]:
-    """For every width, where its filters start in the wider network, and how many the old one has."""
+    """Per filter width: index of its first filter in the wider network, and number of filters in the old one."""
     assert wide.char_cnn is not None and old.char_cnn is not None
     starts = accumulate((count for _, count in wide.char_cnn.filters), initial=0)
     for start, (_, count) in zip(starts, old.char_cnn.filters, strict=False):

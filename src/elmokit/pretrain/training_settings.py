@@ -168,7 +168,7 @@ class TrainingSettings:
 
     def learning_rate_at(self, step: int, done: float) -> float:
         """Learning rate after `step` completed steps and the fraction `done` of the run."""
-        # a short run would end before its warm-up does: a tenth of it must do
+        # the warm-up of a short run takes at most a tenth of the run
         rising = min(1.0, max((step + 1) / (self.warm_up + 1), done / LONGEST_WARM_UP))
         fallen = min(1.0, max(0.0, done - self.hold) / (1 - self.hold))  # completed fraction of the decay
         falling = {"none": 1.0, "linear": 1 - fallen, "cosine": (1 + math.cos(math.pi * fallen)) / 2}[self.decay]

@@ -1,1 +1,1 @@
-"""The explorer page, and what serves it."""
+"""`elmo serve`: the explorer page and an HTTP API."""

@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-CLIENT_GONE = 499  # nobody reads the response; in the metrics, as nginx counts it
+CLIENT_GONE = 499  # "client closed request" of nginx; seen in the metrics only
 
 
 class ApiError(Exception):

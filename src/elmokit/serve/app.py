@@ -22,7 +22,7 @@ ABOUT = "Deep contextualized word vectors (ELMo): one word, many meanings, a vec
 
 
 def make_app(service: Service) -> ASGIApp:
-    """The routes, inside the layers that every request goes through: count, guard, CORS, limits."""
+    """All routes, wrapped in the middleware for metrics, CORS, API key and limits."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -43,7 +43,7 @@ def make_app(service: Service) -> ASGIApp:
     settings = service.settings
     inner: ASGIApp = BodyLimit(app, settings, service.admission)
     inner = Guard(SlowReaders(inner, settings), settings.api_key)
-    if settings.origins:  # outside the guard: a browser asks for permission without the key
+    if settings.origins:  # outside the guard: CORS preflight requests have no key
         headers = ["Authorization", "Content-Type", "Accept"]
         inner = CORSMiddleware(
             inner, allow_origins=settings.origins, allow_methods=["GET", "POST"], allow_headers=headers

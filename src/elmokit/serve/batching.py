@@ -85,8 +85,8 @@ class Waiting:
         """The next batch; waits for a job if there is none.
 
         The oldest job is always part of it. Embedding jobs are joined by all others that fit, in their order; a larger
-        one that does not fit keeps its place at the front, so that no job starves. What does not fit into one
-        batch is cut into equal ones: a full batch and a tiny one take longer than two of middle size.
+        one that does not fit keeps its place at the front, so that no job starves. Jobs that do not fit into one batch
+        are divided into batches of similar size: a full batch and a tiny one take longer than two medium ones.
         """
         with self._changed:
             while not self._jobs:

@@ -35,7 +35,7 @@ Array = NDArray[np.floating]
 
 
 class EngineCalls:
-    """A model with everything that is loaded beside it."""
+    """A model with the task runs, index and static vectors of the server."""
 
     def __init__(self, settings: ServeSettings) -> None:
         if settings.threads is not None:
@@ -108,7 +108,7 @@ class EngineCalls:
         return self._calls[name](**argument)
 
     def embed(self, arguments: Sequence[dict[str, Any]]) -> list[Array]:
-        """All sentences of some jobs at once; each job then gets what it asked for.
+        """Embed the sentences of several jobs together, then select each job's layers, tokens and pooling.
 
         sentences: token lists. layers: as `Elmo.embed`. mix: (weights before the softmax, gamma), instead of layers.
         pooling: None for all tokens, (layers, tokens, D), else one vector per sentence, (sentences, D). select: the
@@ -130,7 +130,7 @@ class EngineCalls:
         """Static neighbors of a word; with `text`, the occurrences of the index nearest to the word in that text."""
         if text is not None:
             if self.index is None:
-                raise InputError("text: expected a server with an index of a corpus; start it with --index")
+                raise InputError("text: this server has no corpus index; start it with --index")
             query = make_query(self.elmo, text, word, [self.index.facts.view], tokenizer=self.tokenizer)
             found = search(self.index, self.elmo, query, top, same_word=same_word).neighbors[0]
             return {
@@ -170,7 +170,7 @@ class EngineCalls:
     def occurrences(self, word: str, limit: int) -> list[dict[str, Any]]:
         """The first sentences of the index that have a word, at most `limit`, each once."""
         if self.index is None:
-            raise InputError("expected a server with an index of a corpus; start it with --index")
+            raise InputError("this server has no corpus index; start it with --index")
         found: dict[Occurrence, None] = {}
         for row in self.index.sentences.rows(word):
             if len(found) == limit:
@@ -212,7 +212,7 @@ def _shaped(sentences: list[EmbeddedSentence], argument: dict[str, Any]) -> Arra
 
 
 def _mixed(layers: Array, argument: dict[str, Any]) -> Array:
-    """(L + 1, n, D) to all of them, or to (1, n, D)."""
+    """Requested layers: all of (L + 1, n, D), or one combination (1, n, D)."""
     choice: Any = argument["layers"]
     if argument["mix"] is not None:
         scores, gamma = np.asarray(argument["mix"][0], dtype=np.float64), argument["mix"][1]

@@ -64,9 +64,9 @@ class EnginePool:
         return self.info
 
     async def ask(self, call: str, argument: dict[str, Any], tokens: int, receive: Receive) -> Any:
-        """Result of a call. Given up, and dropped from the queue, at the deadline or when the client is gone.
+        """Result of a call, which is canceled at the deadline or when the client disconnects.
 
-        receive: gives the message that the client is gone, the body being read.
+        receive: ASGI channel of the request, which reports the disconnection; the body has been read already.
         """
         deadline = time.monotonic() + self._settings.timeout
         await self.wait_until_ready(self._settings.timeout)
@@ -87,7 +87,7 @@ class EnginePool:
         if future in done:
             return future.result()
         if gone in done:
-            raise ApiError(CLIENT_GONE, "Gone", "the client is gone")
+            raise ApiError(CLIENT_GONE, "Gone", "the client has disconnected")
         raise unavailable(f"no answer within {self._settings.timeout:g} s; try again later, or send less at a time")
 
     async def close(self) -> None:

@@ -84,7 +84,7 @@ def _answers(batch: list[Job], calls: EngineCalls) -> list[Answer]:
         else:
             values = [calls.call(batch[0].call, batch[0].argument)]
     except Exception as error:
-        if len(batch) > 1:  # one of them is at fault: nobody else pays for it
+        if len(batch) > 1:  # computed one by one, so that only the job at fault fails
             return [answer for job in batch for answer in _answers([job], calls)]
         if isinstance(error, ElmoError):
             return [Answer(batch[0].number, "refused", str(error).removeprefix("--"))]

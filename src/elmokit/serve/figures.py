@@ -41,8 +41,7 @@ def figures(report: str) -> dict[str, Any]:
 
     Returns JSON values: `tasks` (Table 1), `studies` (Tables 2 and 3, one row per task and source), `neighbors` (Table
     4), `scores` (Tables 5 and 6, paper and ours side by side), `less_data` (Figure 1), `layer_weights` (Figure 2) and
-    `perplexity`. A score is [mean, standard deviation], of which the latter may be null; null as a whole is not
-    measured.
+    `perplexity`. A score is [mean, standard deviation], of which the latter may be null; a null score was not measured.
     """
     tables = _tables(report)
     if not any(table.title.startswith("Table 1") for table in tables):

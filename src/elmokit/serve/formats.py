@@ -45,11 +45,11 @@ class TokenVectors:
 
 
 def chosen_format(accept: str | None) -> str:
-    """The media type that a client likes best; JSON if it does not care; 406 if it wants none of ours."""
+    """Preferred media type of an Accept header; JSON without a preference; 406 if none is supported."""
     wanted: list[tuple[float, str]] = []
     for item in (accept or "*/*").split(","):
         kind, *parameters = (part.strip().lower() for part in item.split(";"))
-        with suppress(ValueError):  # a quality that is no number
+        with suppress(ValueError):  # the q value is not a number
             quality = float(next((part[2:] for part in parameters if part.startswith("q=")), "1"))
             wanted.append((quality, kind))
     for quality, kind in sorted(wanted, key=lambda one: -one[0]):  # of equal ones the first
@@ -59,7 +59,7 @@ def chosen_format(accept: str | None) -> str:
 
 
 def json_response(content: Any) -> Response:
-    """Any content, numpy arrays included; numbers are the shortest that give the same float32 again."""
+    """Any content, numpy arrays included; numbers are the shortest decimals that are read back as the same float32."""
     return Response(orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), media_type=JSON)
 
 
@@ -87,7 +87,7 @@ def token_vectors(found: TokenVectors, media_type: str, encoding: Encoding) -> R
         return _npz(
             vectors=_little(found.vectors),
             lengths=np.array([len(chosen) for chosen in found.chosen], dtype="<i8"),
-            tokens=np.frombuffer(orjson.dumps(found.tokens), dtype=np.uint8),  # JSON: a long word costs what it has
+            tokens=np.frombuffer(orjson.dumps(found.tokens), dtype=np.uint8),  # JSON: numpy would pad all words
         )
     if media_type == ARROW:
         return _arrow(_token_columns(found), {"layers": str(len(found.vectors))})

@@ -12,8 +12,8 @@ from elmokit.serve.api_errors import ApiError, error_response, overloaded, too_l
 from elmokit.serve.settings import ServeSettings
 
 CHUNK = 256 * 1024  # bytes of an answer that are handed to the socket at a time
-BODY_ROOM = 32  # bodies of full size that are read at the same time, in bytes
-SLOT = "elmokit.slot"  # in a scope: how to give back what the request occupies
+BODY_ROOM = 32  # maximum size of all bodies being read, in multiples of the maximum size of one
+SLOT = "elmokit.slot"  # scope key of the function that releases the request's place in the queue
 
 
 class Admission:
@@ -111,7 +111,7 @@ class BodyLimit:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """The body as one message, then whatever comes, which is that the client goes away."""
+    """The body as one message, then further messages, that is, the client's disconnection."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def next_message() -> Message:

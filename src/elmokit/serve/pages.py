@@ -22,7 +22,7 @@ MANIFEST = "manifest.json"  # what the page reads first: the model's name, facts
 def export_web(model: Model, folder: str | os.PathLike[str]) -> Path:
     """Write the explorer page with a model inside: a folder for any static host. It must not exist yet.
 
-    A native model's files are copied as they are, in half precision where they are so; any other is converted.
+    Files of a native model are copied unchanged, also in half precision; a model of another format is converted.
     """
     target = Path(os.path.expanduser(folder))
     if target.parent.exists() and not target.parent.is_dir():

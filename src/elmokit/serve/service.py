@@ -40,7 +40,7 @@ class Service:
         return str(info["model"]["tokenizer"])
 
     async def ask(self, request: Request, call: str, argument: dict[str, Any], tokens: int = 1) -> Any:
-        """The engine's answer to a request, which has its place in the queue until its answer is sent."""
+        """The engine's answer to a request; the request keeps its place in the queue until its response is sent."""
         request.scope[SLOT] = self.admission.enter(max(1, tokens))
         return await self.pool.ask(call, argument, max(1, tokens), request.receive)
 
@@ -72,7 +72,7 @@ class Service:
         return vectors
 
 
-async def _service(request: Request) -> Service:  # async: FastAPI runs other dependencies in a thread each
+async def _service(request: Request) -> Service:  # async, because FastAPI runs sync dependencies in threads
     service: Service = request.app.state.service
     return service
 

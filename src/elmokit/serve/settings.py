@@ -45,7 +45,7 @@ class ServeSettings:
     max_bytes: int = 2 * 2**20  # of a request body
     queue_requests: int = 512  # requests that wait or whose answer is being sent
     queue_tokens: int = 65536  # tokens of these requests
-    timeout: float = 30.0  # seconds that a request may wait, and an answer may stand still
+    timeout: float = 30.0  # seconds that a request may wait, and that sending a response may stall
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():

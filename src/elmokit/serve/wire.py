@@ -1,4 +1,4 @@
-"""Messages between server and engine processes: arrays go as they are, without a copy inside a pickle.
+"""Messages between server and engine processes: arrays are sent as raw bytes, not copied into a pickle.
 
 Both ends are processes of this program, which is why pickles may be trusted here.
 """

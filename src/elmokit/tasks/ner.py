@@ -69,13 +69,15 @@ class Ner(Task[NerSentence, NerSettings]):
     def read(self, path: Path) -> list[NerSentence]:
         """Read CoNLL-2003 columns: token first, tag last, in IOB1, IOB2 or BIOES."""
         sentences, tags_of = [], []
-        for block in read_blocks(path, expected="columns: a token, and last its tag"):
+        for block in read_blocks(path, expected="columns, the token first and its tag last"):
             if block.rows[0][0] == "-DOCSTART-":
                 continue
             tags = [row[-1] for row in block.rows]
             for k, tag in enumerate(tags):
                 if split(tag) is None:
-                    raise fault(path, block.line + k, "a tag as O, B-X, I-X, E-X or S-X in the last column", repr(tag))
+                    raise fault(
+                        path, block.line + k, "a tag such as O, B-X, I-X, E-X or S-X in the last column", repr(tag)
+                    )
             tags_of.append(tags)
             sentences.append(NerSentence(tuple(row[0] for row in block.rows), tuple(decode(tags))))
         scheme, n_invalid = detect(tags_of)

@@ -57,11 +57,11 @@ class TextTagger:
     def tag(self, texts: Iterable[str | Sequence[str]], *, tokenizer: str | None = None) -> list[dict[str, Any]]:
         """Tag texts, each a string or a list of tokens; returns one JSON-ready dictionary per text.
 
-        All kinds: `text` and `offsets` (of raw text), `tokens`; but for sentiment, `sentences` as token ranges.
+        All kinds: `text` and `offsets` (of raw text), `tokens`. All but sentiment: `sentences` as token ranges.
         ner: `tags` (IOB2) and `entities` with `text`, `label`, `start`, `end` (tokens), `score`, `offsets`.
         pos, upos: `tags` and `scores`. sentiment: `sentiment`, `score` and `probabilities`; a text without words has
-        the sentiment None. tokenizer: by default that of the biLM; with "spaces" every text is one sentence that is
-        tokenized already, with the others raw text is split into sentences first.
+        the sentiment None. tokenizer: by default that of the biLM. With "spaces" every text is one sentence that is
+        tokenized already; with other tokenizers, raw text is split into sentences first.
         """
         if isinstance(texts, str):
             raise InputError("tag expects a list of texts, found one string: use [text]")
@@ -103,7 +103,7 @@ class TextTagger:
 
 
 def _sentences(text: str | Sequence[str], tokenizer: Tokenizer, whole: bool) -> list[_Sentence]:
-    """Sentences with at least one token; of the `whole` text there is one."""
+    """Sentences with at least one token; with `whole`, the text is one sentence."""
     if not isinstance(text, str):
         if not isinstance(text, Sequence) or not all(isinstance(token, str) for token in text):
             raise InputError(f"texts: expected strings or lists of tokens, found {text!r}")

@@ -9,7 +9,7 @@ from elmokit.text.sentences import is_abbreviation, is_dotted
 
 RAW = 0.04  # share of tokens with attached punctuation; tokenized corpora have below 0.01, raw text has above 0.1
 FEW = 2  # tokens with attached punctuation that may be names, as Yahoo!
-ENOUGH = 20_000  # tokens that tell what a text is like
+ENOUGH = 20_000  # tokens after which the check stops
 HAN_PER_TOKEN = 5  # characters per token; words of Chinese and Japanese have two on average
 
 _OPENING = frozenset('"“„«([{（「『《')
@@ -18,7 +18,7 @@ _CLITIC = re.compile(r"[^\W_](?:n['’]t|['’](?:s|re|ve|ll|d|m))\Z", re.IGNORE
 
 
 def has_attached_punctuation(token: str) -> bool:
-    """Whether what should be a token of its own is part of a token: `present.`, `"I`, `(Really?)`, `don't`."""
+    """Whether punctuation or a clitic is attached to a token: `present.`, `"I`, `(Really?)`, `don't`."""
     if ("'" in token or "’" in token) and _CLITIC.search(token):
         return True
     if len(token) < 2 or not (token[-1] in _CLOSING or token[0] in _OPENING):
@@ -30,7 +30,7 @@ def has_attached_punctuation(token: str) -> bool:
 
 
 def looks_tokenized(lines: Iterable[str]) -> bool:
-    """Whether the tokens of these lines stand between spaces already."""
+    """Whether these lines are tokenized already, with spaces between the tokens."""
     check = TokenCheck()
     for line in lines:
         check.add(line.split())
@@ -63,13 +63,13 @@ class TokenCheck:
         """One sentence that names the fix; None if nothing is wrong."""
         if self.unsegmented > self.han / 2:
             return (
-                "sentences of Chinese or Japanese arrive in one piece, without spaces between their words: cut them "
-                "into words first, or use a tokenizer that does, as han (Chinese) or spacy:ja"
+                "Chinese or Japanese sentences are not split into words: segment them first, or use a tokenizer such "
+                "as han (Chinese) or spacy:ja"
             )
         if self.attached > max(FEW, RAW * self.tokens):
             return (
-                f"{self.attached / self.tokens:.0%} of the tokens have punctuation attached, as {self.example!r}, "
-                "which makes other words of them: use the tokenizer words, or one of spaCy, as spacy:de"
+                f"{self.attached / self.tokens:.0%} of the tokens have punctuation attached, such as {self.example!r}, "
+                "so they are read as different words: use the tokenizer words, or a spaCy one such as spacy:de"
             )
         return None
 

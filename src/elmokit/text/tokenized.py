@@ -1,4 +1,4 @@
-"""Sentences of a caller, raw or tokenized, as tokens."""
+"""Tokenization of input sentences, raw or already tokenized."""
 
 from __future__ import annotations
 

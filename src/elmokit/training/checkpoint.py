@@ -81,7 +81,7 @@ def is_checkpoint(path: Path) -> bool:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether a file is no safetensors file, as a checkpoint with a damaged header."""
+    """Whether a file cannot be read as safetensors, for example a checkpoint with a damaged header."""
     return path.is_file() and _metadata(path) is None
 
 
@@ -144,7 +144,7 @@ def remove_all(folder: Path) -> None:
 
 
 def prune(folder: Path, best_step: int | None) -> None:
-    """Delete all checkpoints but the last two and the best, and temporary files of killed older versions."""
+    """Delete all checkpoints except the last two and the best, and temporary files that older versions have left."""
     keep = {*paths(folder)[-KEPT:]} | ({path_of(folder, best_step)} if best_step is not None else set())
     for path in (*paths(folder), *folder.glob(".new-*")):
         if path not in keep:

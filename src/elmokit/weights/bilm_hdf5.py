@@ -118,7 +118,7 @@ def holds_weights(member: Member) -> bool:
 
 
 def load(options: Member, weights: Member, *, beside: Members, token_embeddings: Member | None = None) -> Model:
-    """Read a model; vocabulary, softmax and model card are searched among the files `beside`.
+    """Read a model; vocabulary, softmax and model card are looked up among the files `beside`.
 
     `token_embeddings` is a file of token vectors (V, D), one per word of the vocabulary, that replace the character
     CNN.

@@ -94,7 +94,7 @@ TORCH_CONVOLUTION = ArrayLayout(
     read=lambda x: (_convolution_from_torch(x),),
     write=lambda ours, shape: _convolution_to_torch(ours[0], shape),
 )
-# One matrix [transform; carry]. That gate passes x through, ours the transform: sigmoid(-a) = 1 - sigmoid(a).
+# One matrix [transform; carry]. The carry gate weighs x, our gate weighs the transform: sigmoid(-a) = 1 - sigmoid(a).
 TORCH_HIGHWAY = ArrayLayout(  # (2F, F) to gate (F, F), transform (F, F)
     read=lambda x: (-x.chunk(2)[1].t().contiguous(), x.chunk(2)[0].t().contiguous()),
     write=lambda ours, shape: torch.cat([ours[1].t(), -ours[0].t()]),

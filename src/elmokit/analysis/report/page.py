@@ -40,7 +40,7 @@ class PageImage:
 
 @dataclass(frozen=True)
 class Listing:
-    """Preformatted text; with a summary, it is folded behind it."""
+    """Preformatted text; with a summary, a collapsed `<details>` element."""
 
     text: str
     summary: str = ""

@@ -1,4 +1,4 @@
-"""Two sentences as a heat map, in one call: what a notebook shows."""
+"""Heat map of the token similarities of two sentences, for notebooks."""
 
 from __future__ import annotations
 

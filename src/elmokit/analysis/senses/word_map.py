@@ -38,7 +38,7 @@ class WordMap:
 
     @property
     def same_sense(self) -> int | None:
-        """Occurrences whose nearest one has the same sense; None if some have no sense."""
+        """Number of occurrences whose nearest neighbor has the same sense; None if some have no sense."""
         if None in self.senses:
             return None
         return sum(self.senses[k] == self.senses[near] for k, near in enumerate(self.nearest))
@@ -75,8 +75,8 @@ class WordMap:
 def read_occurrences(lines: Iterable[str], word: str, tokenizer: Tokenizer) -> list[tuple[str | None, Occurrence]]:
     """The first occurrence of a word, ignoring case, in each line that has it, with its sense.
 
-    A line is a sentence, or sense and sentence separated by a tab, or word, sense and sentence, of which other words
-    are skipped. Lines that start with # are comments. At most MOST occurrences are returned.
+    A line is a sentence; or sense and sentence, separated by a tab; or word, sense and sentence, where lines of other
+    words are skipped. Lines that start with # are comments. At most MOST occurrences are returned.
     """
     found: list[tuple[str | None, Occurrence]] = []
     for line in lines:

@@ -67,7 +67,7 @@ class CharFilters:
 
 
 def _symbols(word: str, characters: Characters) -> list[dict[str, Any]]:
-    """One per character id up to the end of the word: its text, and the number of the character that it is of."""
+    """One entry per character id up to the end of the word: its text, and the index of the character it belongs to."""
     inner: list[dict[str, Any]] = []
     room = characters.max_characters - 2
     if word in (characters.begin, characters.end):

@@ -10,7 +10,7 @@ from typing import Any
 
 log = logging.getLogger("elmokit.analysis")
 
-# The first has Latin, Greek, Cyrillic and more; the others, where one is installed, what it lacks.
+# The first has Latin, Greek, Cyrillic and more; the others, if installed, are fallbacks for characters that it lacks.
 FONTS = (
     "DejaVu Sans",
     "Noto Sans CJK KR",
@@ -27,10 +27,10 @@ PACKAGE = "mplfonts"  # on PyPI: brings Noto Sans CJK
 
 
 def fonts_for(library: Any, texts: Iterable[str]) -> list[str]:
-    """The installed fonts, in the order of their use; `library` is matplotlib.
+    """Names of the installed fonts, in order of preference; `library` is matplotlib.
 
-    Where none has a character of the texts, the fonts of the system are looked at again, as matplotlib remembers those
-    of its first start; what no font has is drawn as a box, of which a warning is logged.
+    If they lack a character of the texts, system fonts are searched again, because matplotlib caches the list of its
+    first start. A warning is logged for characters that no font has, which are drawn as boxes.
     """
     wanted = {character for text in texts for character in text if not character.isspace()}
     names = _installed(library)

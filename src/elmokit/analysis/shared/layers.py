@@ -51,8 +51,8 @@ def views(choice: str, n_layers: int) -> list[View]:
             view = View(f"layer {layer} - {minus}", layer, minus)
         else:
             raise ConfigError(
-                f"--layers: expected all, or some of 0 to {n_layers - 1}, top, average, as 1,2,average, or 2-1 for "
-                f"what layer 2 adds to layer 1, found {name!r}"
+                f"--layers: expected all, or some of 0 to {n_layers - 1}, top, average, such as 1,2,average, or 2-1 "
+                f"for what layer 2 adds to layer 1, found {name!r}"
             )
         found[view.name] = view
     return list(found.values())

@@ -224,7 +224,7 @@ def picture(figure: Figure, suffix: str) -> bytes:
     """Render a figure to bytes, reproducibly."""
     content = io.BytesIO()
     with warnings.catch_warnings(), _matplotlib().rc_context({"svg.hashsalt": "elmokit"}):
-        warnings.filterwarnings("ignore", message="Glyph")  # no installed font has it, of which was warned
+        warnings.filterwarnings("ignore", message="Glyph")  # `fonts_for` has logged a warning already
         figure.savefig(content, format=suffix[1:], dpi=150, metadata={_DATES[suffix]: None} if suffix in _DATES else {})
     return content.getvalue()
 

@@ -63,7 +63,9 @@ class _ElmoBiLm(nn.Module):
         self.register_load_state_dict_pre_hook(_accept_earlier_names)  # type: ignore[no-untyped-call]
         if vocab_to_cache:
             if requires_grad:
-                logger.warning("vocab_to_cache with requires_grad: words that are not cached are fine-tuned apart")
+                logger.warning(
+                    "vocab_to_cache with requires_grad: cached vectors and character encoder are fine-tuned separately"
+                )
             self.create_cached_cnn_embeddings(vocab_to_cache)
 
     def get_output_dim(self) -> int:

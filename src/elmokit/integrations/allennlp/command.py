@@ -26,7 +26,9 @@ def main(prog: str | None = None, subcommand_overrides: Any = None) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("input_file", type=argparse.FileType("r", encoding="utf-8"), help="Text, a sentence per line.")
+    parser.add_argument(
+        "input_file", type=argparse.FileType("r", encoding="utf-8"), help="Text, one sentence per line."
+    )
     parser.add_argument("output_file", help="HDF5 file to write.")
     output = parser.add_mutually_exclusive_group(required=True)
     output.add_argument("--all", action="store_true", help="All layers, (3, n, 1024).")

@@ -35,7 +35,7 @@ class BasicIterator:
     def __call__(
         self, instances: Iterable[fields.Instance], num_epochs: int | None = None, shuffle: bool = True
     ) -> Iterator[dict[str, Any]]:
-        """Batches of `num_epochs` passes over the instances; None is without end."""
+        """Batches of `num_epochs` passes over the instances; None repeats forever."""
         loader = fields.SimpleDataLoader(instances, self.batch_size, shuffle=shuffle, vocab=self.vocab)
         loader.batch_class = Batch
         epoch = 0

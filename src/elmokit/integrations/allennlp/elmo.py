@@ -63,7 +63,7 @@ class Elmo(SubmoduleLists, FromParams):
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """inputs: (B, ..., T, 50) character ids; word_inputs: (B, ..., T) indices into `vocab_to_cache`.
 
-        With cached words `inputs` may be those places too. Returns `elmo_representations`, a list of (B, ..., T, 2D),
+        With cached words `inputs` may be these indices too. Returns `elmo_representations`, a list of (B, ..., T, 2D),
         zero at padding, and `mask` (B, ..., T). T includes the two boundary tokens if sentence boundaries are kept.
         """
         if word_inputs is not None and not self._has_cached_vocab:

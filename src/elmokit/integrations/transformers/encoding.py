@@ -9,7 +9,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class TokenAlignment:
-    """The tokens of one text, or of a pair: where each comes from. `BatchEncoding` answers `word_ids()` by it."""
+    """Positions of the tokens of one text, or of a pair; `word_ids()` and others of `BatchEncoding` read them."""
 
     tokens: list[str]
     offsets: list[Span]  # of characters: in the text, or, of text that was split into words before, in the word
@@ -41,11 +41,11 @@ class TokenAlignment:
         return replace(self, tokens=joined[0], offsets=joined[1], word_ids=joined[2], sequence_ids=joined[3])
 
     def token_to_sequence(self, token_index: int) -> int | None:
-        """Which text a token belongs to."""
+        """Index of the text that a token belongs to."""
         return self.sequence_ids[token_index]
 
     def token_to_word(self, token_index: int) -> int | None:
-        """Which word of its text a token is."""
+        """Index of the word that a token belongs to."""
         return self.word_ids[token_index]
 
     def token_to_chars(self, token_index: int) -> Span | None:

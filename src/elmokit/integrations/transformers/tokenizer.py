@@ -98,7 +98,7 @@ class ElmoTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     @property
     def is_fast(self) -> bool:
-        """True: offsets and word ids are there, which is what callers ask it for."""
+        """True, because offsets and word ids are available, which is what callers test for."""
         return True
 
     @property
@@ -322,7 +322,7 @@ def _pairs(text: Any, text_pair: Any, is_split: bool) -> tuple[list[tuple[Text, 
 
 
 def _lengths(first: int, second: int, limit: int, strategy: TruncationStrategy) -> tuple[int, int]:
-    """How many tokens of each text of a pair stay."""
+    """Numbers of tokens kept of the two texts of a pair, after truncation to `limit` tokens."""
     if first + second <= limit:
         return first, second
     if strategy == TruncationStrategy.ONLY_FIRST:

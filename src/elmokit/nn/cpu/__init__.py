@@ -1,5 +1,5 @@
 """Fast forms of the network for CPUs: the same numbers as the plain modules of `elmokit.nn`, in less time.
 
-`optimize.optimize_` is the way in: it turns a network into its fast form. Each `Fast...` class inherits from a plain
-class and computes as that one does wherever it has nothing faster. torch's private operators are in `operators` alone.
+`optimize.optimize_` is the entry point: it converts a network to its fast form. Each `Fast...` class inherits from a
+plain class and falls back to it where it has nothing faster. torch's private operators are used in `operators` only.
 """

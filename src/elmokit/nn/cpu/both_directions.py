@@ -10,15 +10,16 @@ from elmokit.nn.cpu.lstm_cell import cell_step
 from elmokit.nn.lstm import LstmLayer
 from elmokit.nn.state import BiLMState, LstmState
 
-SMALL = 2**20  # numbers in a weight: a larger one keeps all cores waiting for memory, and would be kept twice
+SMALL = 2**20  # maximum size of a weight: larger ones are bound by memory bandwidth, and would be stored twice
 TOKENS_PER_BLOCK = 512  # for input products computed at once, so that a sentence of any length fits into memory
 
 
 class BidirectionalLstm(nn.Module):
     """The forward and the backward LSTM of a layer as one, with a leading dimension of 2 everywhere.
 
-    A step of a single sentence is thirty small operations, of which most is their call. This halves them, and lets each
-    core multiply by one direction's weights. The block of j is doubled in the weights.
+    A step of a single sentence is thirty small operations, whose cost is mostly call overhead. This halves their
+    number, and lets each core multiply by one direction's weights. The j block of the weights is stored doubled, as
+    `cell_step` expects it.
     """
 
     input: Tensor  # (2, D, 4C)
@@ -39,7 +40,7 @@ class BidirectionalLstm(nn.Module):
             double_j_(gates)
 
     def forward(self, x: Tensor, output: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """x: (2, T, D), each direction's input in the order it reads; state: (2, 1, D) and (2, 1, C).
+        """x: (2, T, D), each direction's input in the order it reads; output, cell: state, (2, 1, D) and (2, 1, C).
 
         Returns m: (2, T, D), and the state after the last token.
         """

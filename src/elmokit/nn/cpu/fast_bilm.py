@@ -16,11 +16,14 @@ from elmokit.nn.state import BiLMState, LstmState
 
 
 class FastBiLM(BiLM):
-    """`BiLM` on a CPU: the first layer multiplies each distinct word once, a single sentence runs both ways at once."""
+    """`BiLM` on a CPU.
+
+    The first layer computes input products once per distinct word; a single sentence runs in both directions at once.
+    """
 
     @property
     def both_directions(self) -> BidirectionalStack | None:
-        """Both stacks as one, for single sentences; only of networks that were packed for inference, if small."""
+        """Both stacks as one module, for single sentences; only small networks packed for inference have it."""
         return cast("BidirectionalStack | None", self._modules.get("bidirectional_stack"))
 
     def run_stacks(
@@ -54,12 +57,13 @@ class FastBiLM(BiLM):
     ) -> Stack:
         drops = self.training and self.dropout > 0
         first = index[: len(packing.lengths)]
-        same_start = from_zero and not drops and bool((first == first[0]).all())  # as in training, by the mark
+        # true in training, where every sentence starts with the same sentence mark
+        same_start = from_zero and not drops and bool((first == first[0]).all())
         outputs: list[Tensor] = []
         end: list[LstmState] = []
         for n, (layer, before) in enumerate(zip(layers, state, strict=True)):
             x, rows = (outputs[-1], None) if n else (word_vectors, index)
-            if drops:  # token by token, so a word that occurs twice is dropped out differently
+            if drops:  # dropout per token, so that two occurrences of a word get different masks
                 x, rows = self.drop(x if rows is None else x[rows]), None
             m, after = cast(FastLstmLayer, layer).run(x, rows, packing, before, same_start)
             outputs.append(m + x if n and self.config.lstm.skip_connections else m)

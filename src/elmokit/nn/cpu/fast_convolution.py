@@ -14,13 +14,13 @@ from elmokit.nn.convolution import Convolution
 
 
 class FastConvolution(Convolution):
-    """`Convolution` on a CPU, of blocks of words that are cut at different lengths."""
+    """`Convolution` on a CPU, over blocks of words, each block trimmed to its longest word."""
 
     kept_table: Tensor | None = None  # made by `tabulate_`
 
     def table(self, embedding: Tensor) -> Tensor:
-        """Every character times every filter at each of its places, (width * characters, count)."""
-        with torch.autocast(embedding.device.type, enabled=False):  # few products, which make all sums
+        """Products of all character embeddings with all positions of the filters, (width * characters, count)."""
+        with torch.autocast(embedding.device.type, enabled=False):  # few products, on which all sums depend
             filters = self.weight.view(self.width, embedding.shape[1], -1)
             return torch.bmm(embedding.expand(self.width, -1, -1), filters).flatten(0, 1)
 
@@ -29,12 +29,12 @@ class FastConvolution(Convolution):
         self.kept_table = self.table(embedding).detach()
 
     def look_up(self, blocks: Sequence[Tensor], table: Tensor) -> Tensor:
-        """Character ids, each block (n, positions), to (all n, count): what is left is a sum of rows."""
+        """Convolve character ids, blocks of (n, positions), by adding rows of `table`. Returns (all n, count)."""
         largest: Tensor = LargestSum.apply(table, self.width, *blocks)  # type: ignore[no-untyped-call]
         return largest + self.bias
 
     def windows(self, blocks: Sequence[Tensor]) -> Tensor:
-        """Character vectors, each block (n, positions, e), to (all n, count)."""
+        """Convolve character vectors, blocks of (n, positions, e), as matrix products. Returns (all n, count)."""
         return torch.cat([self._largest_answer(characters) for characters in blocks]) + self.bias
 
     def _largest_answer(self, characters: Tensor) -> Tensor:
@@ -47,8 +47,8 @@ class FastConvolution(Convolution):
 class LargestSum(torch.autograd.Function):
     """y_f = max over p of sum over k of table[k, ids[p + k], f].
 
-    Only the place of the maximum has a gradient, so that the backward pass has little to do: rows of the table get the
-    sums of what they were part of.
+    Only the position of the maximum has a gradient, so the backward pass is cheap: it adds the gradient of each maximum
+    to the table rows that it was summed from.
     """
 
     @staticmethod
@@ -72,15 +72,15 @@ class LargestSum(torch.autograd.Function):
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradient of y to that of the table."""
+        """Gradient of the table, from that of y."""
         n_blocks = len(ctx.saved_tensors) // 2
         blocks, places = ctx.saved_tensors[:n_blocks], ctx.saved_tensors[n_blocks:]
-        # Filter by filter, so that the sums of one are close together, and torch's threads can share the filters
+        # One row per filter, so that its sums are contiguous, and torch can parallelize over the filters
         sums = grad.new_zeros(grad.shape[1], ctx.width * ctx.n_characters)
         parts = sums.split(ctx.n_characters, dim=1)  # type: ignore[no-untyped-call]
         for ids, place, d in zip(blocks, places, grad.split([len(ids) for ids in blocks]), strict=True):  # type: ignore[no-untyped-call]
             d = d.t().contiguous()  # (count, n)
-            first = torch.arange(0, ids.numel(), ids.shape[1], device=ids.device)  # of each word, in the ids of all
+            first = torch.arange(0, ids.numel(), ids.shape[1], device=ids.device)  # each word's offset in flat ids
             window = torch.add(place.t(), first, out=torch.empty_like(d, dtype=torch.long))
             characters, there = ids.flatten().expand(len(d), -1), torch.empty_like(window)
             for k, part in enumerate(parts):
@@ -90,10 +90,10 @@ class LargestSum(torch.autograd.Function):
 
 
 def _largest(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """(n, positions, count) to the maxima over all positions, and where they are; both (n, count).
+    """Maxima of (n, positions, count) over all positions, and their indices; both (n, count).
 
-    As an image of one line whose channels stand side by side: torch pools such ones many times as fast as it finds the
-    maxima of a dimension with their places. (Without places, `amax` is the fastest.)
+    As max-pooling of an image one pixel high in channels-last layout, which is many times faster in torch than
+    `max(dim=1)`. (Without indices, `amax` is the fastest.)
     """
     lines = scores.transpose(1, 2).unsqueeze(2)  # (n, count, 1, positions)
     values, places = functional.max_pool2d(lines, (1, scores.shape[1]), return_indices=True)

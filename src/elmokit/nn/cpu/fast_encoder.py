@@ -1,4 +1,4 @@
-"""Token encoder for CPUs: words in the order of their lengths, cut where only padding follows."""
+"""Token encoder for CPUs: words are sorted by length, and trailing padding is cut off."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch.nn import functional
 from elmokit.nn.cpu.fast_convolution import FastConvolution
 from elmokit.nn.token_encoder import TokenEncoder
 
-TABLE_NUMBERS = 2**22  # of filters times characters: those of the published 262 fit, those of a Chinese model do not
-BLOCK_WORDS = 256  # words convolved at a time: bounds memory, and lets short words be cut short
+TABLE_NUMBERS = 2**22  # maximum size of all tables: 262 published characters fit, those of a Chinese model do not
+BLOCK_WORDS = 256  # words convolved at a time: bounds memory, and lets blocks of short words be trimmed
 CHUNK_WORDS = 8 * BLOCK_WORDS  # words that go through the highways at a time: large matrix products, bounded memory
 
 
@@ -55,7 +55,7 @@ class FastTokenEncoder(TokenEncoder):
     def _convolve_sorted(
         self, characters: Tensor, lengths: Tensor, rows: Tensor, tables: Sequence[Tensor | None]
     ) -> Tensor:
-        """Features (n, F) of the words of some rows, which are in the order of their lengths."""
+        """Features (n, F) of the words in `rows`, which are sorted by length."""
         layers = self._layers()
         # past the widest filter more padding cannot change a maximum
         widest = max(layer.width for layer in layers)

@@ -13,7 +13,7 @@ from elmokit.nn.cpu import operators
 from elmokit.nn.cpu.products import can_use_onednn, onednn_matmul, training_dtype
 from elmokit.nn.highway import Highway
 
-ROWS = 32  # rows are padded to multiples: oneDNN compiles and keeps a kernel for every number of rows that it meets
+ROWS = 32  # rows are padded to a multiple of this: oneDNN compiles and caches one kernel per number of rows
 
 
 class FastHighway(Highway):
@@ -29,7 +29,7 @@ class FastHighway(Highway):
             return cast(Tensor, HighwayFunction.apply(x, *weights, dtype))  # type: ignore[no-untyped-call]
 
     def _learns(self, x: Tensor) -> bool:
-        """Whether gradients are wanted (packed weights want none), and oneDNN can help with them."""
+        """Whether gradients are needed (packed weights have none), and oneDNN can compute them."""
         return (
             self.gate_bias.requires_grad
             and torch.is_grad_enabled()
@@ -39,11 +39,11 @@ class FastHighway(Highway):
 
 
 class HighwayFunction(torch.autograd.Function):
-    """The same by oneDNN, whose product is the faster one on some CPUs, with fewer passes over (n, F)."""
+    """`Highway` with gradients by oneDNN, whose product is faster on some CPUs, in fewer passes over (n, F)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, w_g: Tensor, b_g: Tensor, w_t: Tensor, b_t: Tensor, dtype: torch.dtype) -> Tensor:
-        """x: (n, F); dtype: of the factors of all products. Returns (n, F)."""
+        """x: (n, F); dtype: operand type of all matrix products. Returns (n, F)."""
         n = len(x)
         x = functional.pad(x, (0, 0, 0, -n % ROWS))
         if dtype == x.dtype:
@@ -60,14 +60,14 @@ class HighwayFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of y to those of x and of the weights."""
+        """Gradients of x and the weights, from that of y."""
         (x, g, t, w_g, w_t), dtype = ctx.saved_tensors, ctx.dtype
         n = len(grad)
         grad = functional.pad(grad, (0, 0, 0, len(x) - n))
-        d_g = operators.sigmoid_backward((t - x).mul_(grad), g)  # of x W_g + b_g
+        d_g = operators.sigmoid_backward((t - x).mul_(grad), g)  # gradient of x W_g + b_g
         d_t = grad * g
         d_x = grad - d_t
-        operators.threshold_backward(d_t, t, 0, grad_input=d_t)  # of x W_t + b_t
+        operators.threshold_backward(d_t, t, 0, grad_input=d_t)  # gradient of x W_t + b_t
         x_t = x.t().to(dtype).contiguous()
         of_biases = d_g.sum(0), d_t.sum(0)
         d_g, d_t = d_g.to(dtype), d_t.to(dtype)

@@ -42,8 +42,8 @@ class FastLstmLayer(LstmLayer):
     ) -> tuple[Tensor, LstmState]:
         """Run over packed sentences.
 
-        x: (N, D) the input of every token; or (U, D) of every distinct word, with index (N,) saying which is where.
-        same_start: all sentences start from one state, which needs no gradient, and with the same input.
+        x: (N, D) the input of every token; or (U, D) of every distinct word, with index (N,), the row of each token.
+        same_start: all sentences have the same first input and the same initial state, which needs no gradient.
         Returns m: (N, D), and the state after every sentence's last token.
         """
         needs_gradient = torch.is_grad_enabled() and any(

@@ -31,7 +31,7 @@ class FusedGates(PrepackedMatmul):
         return w, u
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        layer = prefix.removesuffix("fused_gates.")  # the LSTM whose part this is
+        layer = prefix.removesuffix("fused_gates.")  # prefix of the LSTM layer
         destination[f"{layer}input.weight"], destination[f"{layer}state.weight"] = self.separate()
 
 

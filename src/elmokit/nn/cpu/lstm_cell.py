@@ -10,7 +10,7 @@ def activate_(gates: Tensor) -> Tensor:
     """Pre-activations (..., 4C) to activations, in place.
 
     tanh(x) = 2 sigmoid(2x) - 1, because torch's sigmoid is several times faster than its tanh: one call does all four
-    gates, and the block of j is left as (j + 1) / 2. Doubling is by adding: a Python number costs torch more.
+    gates, and the block of j is returned as (j + 1) / 2. j + j instead of 2 j: a Python scalar has more overhead.
     """
     j = gates.chunk(4, dim=-1)[3]
     j.add_(j)
@@ -18,7 +18,7 @@ def activate_(gates: Tensor) -> Tensor:
 
 
 def cell_step(gates: Tensor, cell: Tensor, clip: float | None) -> Tensor:
-    """One step: activations (..., 4C), and c' (..., C) to c in place. Returns o tanh(c), (..., C)."""
+    """One step: activations (..., 4C); `cell` (..., C) changes from c' to c, in place. Returns o tanh(c), (..., C)."""
     i, f, o, j = gates.chunk(4, dim=-1)
     cell.mul_(f).addcmul_(i, j, value=2).sub_(i)  # f c' + i (2j - 1)
     if clip is not None:

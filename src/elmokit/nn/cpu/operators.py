@@ -47,7 +47,7 @@ def onednn_reorder(weight: Tensor) -> Tensor:
 def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, then: Activation = "none") -> Tensor:
     """activation(x W^T + b) by oneDNN: x (n, K), W (N, K), reordered or not, b (N,) to (n, N).
 
-    In bfloat16 the sums are in float32, and the result is rounded.
+    In bfloat16, accumulation is in float32 and the result is rounded.
     """
     y: Tensor = _linear(x, weight, bias, then, [], "")
     return y
@@ -65,7 +65,7 @@ def quantize_weight(columns: Tensor, scales: Tensor) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch announces the move of its quantization front end
-            torch.backends.quantized.engine = "fbgemm"  # the one with a product whose scale we may set
+            torch.backends.quantized.engine = "fbgemm"  # the one whose product takes a given scale of x
             zeros = torch.zeros(len(scales), dtype=torch.long)
             quantized = torch.quantize_per_channel(columns, scales.double(), zeros, 0, torch.qint8)
             return torch.ops.quantized.linear_prepack(quantized, None)
@@ -83,7 +83,7 @@ def quantized_linear(x: Tensor, scale: float, zero: int, weight: Any) -> Tensor:
 def has_onednn() -> bool:
     """Whether oneDNN's products of float32 matrices can be used."""
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        return False  # as on some kinds of CPU: nothing has changed there
+        return False  # expected on some kinds of CPU, so nothing is logged
     return _works(_check_onednn, "oneDNN's linear operators", "plain matrix products")
 
 
@@ -174,9 +174,9 @@ def _check_int8() -> None:
 
 def _require_close(found: Tensor, expected: Tensor) -> None:
     if found.shape != expected.shape or not torch.allclose(found, expected, atol=1e-4, rtol=1e-4):
-        raise ValueError("other numbers than those of public operators")
+        raise ValueError("results that differ from those of public operators")
 
 
 def _require_equal(found: Tensor, expected: Tensor) -> None:
     if not torch.equal(found, expected):
-        raise ValueError("a reordered weight that cannot be turned back")
+        raise ValueError("a reordered weight that cannot be restored")

@@ -59,7 +59,7 @@ def optimize_(network: Network, precision: Precision | None = None) -> Network:
 def _pack_(bilm: FastBiLM, precision: Precision) -> None:
     bilm.requires_grad_(False)
     if precision == "float32" and any(isinstance(module, Int8Matmul) for module in bilm.modules()):
-        raise ConfigError("int8 weights cannot be turned back: load the model again with dtype float32")
+        raise ConfigError("int8 weights cannot be converted back: load the model again with dtype float32")
     if bilm.device.type != "cpu":
         return
     cast(FastTokenEncoder, bilm.token_encoder).tabulate_()
@@ -73,7 +73,7 @@ def _pack_(bilm: FastBiLM, precision: Precision) -> None:
     parents = [(path, module) for path, module in bilm.named_modules() if not isinstance(module, Matmul)]
     for path, module in parents:
         wanted: Precision = "float32" if path.startswith("token_encoder") else precision
-        # a small projection is fast as it is, and can write where its result belongs
+        # a small projection is fast as it is, and can write into its output (`out=`)
         kept = ["projection"] if bilm.both_directions is not None and isinstance(module, LstmLayer) else []
         for name in [n for n, child in module.named_children() if isinstance(child, Matmul) and n not in kept]:
             replacement = packed(getattr(module, name).weight, wanted)
@@ -82,7 +82,7 @@ def _pack_(bilm: FastBiLM, precision: Precision) -> None:
 
 
 def _is_small(bilm: FastBiLM) -> bool:
-    """Whether both directions of a single sentence should run at once; not twice of a network packed already."""
+    """Whether both directions of a single sentence should run at once; False for a network that is packed already."""
     lstm = bilm.config.lstm
     plain = all(isinstance(layer.state, Matmul) for layer in bilm.forward_layers if hasattr(layer, "state"))
     return plain and bilm.both_directions is None and 4 * lstm.dim * lstm.projection_dim <= SMALL

@@ -48,7 +48,7 @@ class PrepackedMatmul(PackedMatmul):
 
     @staticmethod
     def rows(n: int) -> int:
-        """A number for which oneDNN has a kernel already."""
+        """n rounded up, so that oneDNN compiles few kernels."""
         return round_rows(n)
 
     def unpacked(self) -> Tensor:
@@ -67,7 +67,7 @@ class Int8Matmul(PackedMatmul):
     16 bits; so x gets 7 bits, and nothing overflows.
     """
 
-    SCALE, ZERO = 2 / 127, 64  # of a row whose largest number is 1: 0 to 127 for -1 to 1
+    SCALE, ZERO = 2 / 127, 64  # of x: each row is scaled to [-1, 1], which becomes 0 to 127
 
     def __init__(self, weight: Tensor) -> None:
         super().__init__()
@@ -85,11 +85,11 @@ class Int8Matmul(PackedMatmul):
         return y if bias is None else y.add_(bias)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        raise ConfigError("int8 weights cannot be turned back: load the model again with dtype float32")
+        raise ConfigError("int8 weights cannot be converted back: load the model again with dtype float32")
 
 
 def packed(weight: Tensor, precision: Precision) -> PackedMatmul | None:
-    """W (K, N) in its fastest form of a precision; None where that is W itself."""
+    """Fastest packed form of W (K, N) in a precision; None to keep the plain `Matmul`."""
     if precision == "int8":
         return Int8Matmul(weight)
     return PrepackedMatmul(weight) if can_use_onednn(weight) else None

@@ -70,7 +70,7 @@ class _Index:
     checksum: int  # CRC-32 of the array data
     shape: tuple[int, int, int]
     sentences: dict[str, tuple[int, int]]
-    sha256: str  # CRC-32 of the other fields
+    sha256: str  # of the other fields, as JSON
 
 
 @dataclass(frozen=True)

@@ -76,14 +76,14 @@ class RunComparison:
 
 
 def compare(folders: Sequence[Path]) -> RunComparison:
-    """Set complete runs of one task beside each other."""
+    """Compare complete runs of one task."""
     found = RunComparison(tuple(map(_without_broken, _comparable(folders))))
     tasks = sorted({group.task for group in found.groups})
     if len(tasks) > 1:
         raise InputError(f"compare: expected runs of one task, found {' and '.join(tasks)}")
     for group in found.groups:
         if not any(group.scores):
-            log.warning("%s: scores 0, has learned nothing, and is no baseline", group.folders[0])
+            log.warning("%s: scores 0, has learned nothing, and is not used as the baseline", group.folders[0])
         if group.scored_on != found.baseline.scored_on:
             raise InputError(
                 f"{group.folders[0]}: expected scores on the same data as those of {found.baseline.folders[0]}, found "
@@ -93,7 +93,10 @@ def compare(folders: Sequence[Path]) -> RunComparison:
 
 
 def _comparable(folders: Sequence[Path]) -> tuple[Group, ...]:
-    """Groups whose runs all have test scores, or none: those without are left out, or else dev scores count."""
+    """Groups of runs scored on the same part: runs without test scores are left out, or all are compared on dev data.
+
+    They are left out if two or more groups remain.
+    """
     groups = read_groups(folders)
     runs = [run for group in groups for run in group.folders]
     untested = [run for run in runs if not files.read_json(run / files.RESULTS)["test"]]
@@ -107,7 +110,7 @@ def _comparable(folders: Sequence[Path]) -> tuple[Group, ...]:
 
 
 def _without_broken(group: Group) -> Group:
-    """The group without runs that score 0 while others of it do not: their mean would say nothing of either."""
+    """The group without its runs that score 0, unless all do: a mean over both kinds would be meaningless."""
     broken = [run for run, score in zip(group.folders, group.scores, strict=True) if not score]
     if len(broken) in (0, len(group.folders)):
         return group

@@ -18,9 +18,9 @@ Settings = TypeVar("Settings", bound=FitSettings)
 
 
 def scaled(settings: Settings, given: Collection[str], n_examples: int) -> Settings:
-    """Settings whose batches are smaller, and epochs more, where `n_examples` would make too few updates.
+    """Reduce the batch size and increase the epochs if `n_examples` would give fewer than ENOUGH_UPDATES updates.
 
-    What was given stays as it is, and so does everything where there is enough data. Patience grows with the epochs.
+    Settings in `given` do not change. Patience grows with the epochs.
     """
     batch_size, epochs, patience = settings.batch_size, settings.epochs, settings.patience
     if "batch_size" not in given:

@@ -87,7 +87,7 @@ def load_bilm(
 
 
 def _state(settings: InputSettings, model: Model) -> State:
-    """State policy of a frozen biLM; not its own carried state, with which vectors depend on the order of the data."""
+    """State policy of a frozen biLM; never "carry" by default, as vectors would depend on the order of the data."""
     own: State = model.config.state if POLICIES[model.config.state].independent else "warm"
     return settings.state or own
 

@@ -222,7 +222,9 @@ def require_room(folder: Path, task: str, *, overwrite: bool) -> None:
         raise OutputError(f"{folder}: expected an empty folder or none, found other files; choose another name")
     files.read_record(folder, task)
     if not overwrite:
-        raise OutputError(f"{folder}: has a run already; continue it with --resume, or replace it with --overwrite")
+        raise OutputError(
+            f"{folder}: already contains a run; continue it with --resume, or replace it with --overwrite"
+        )
     files.RUN_FOLDER.require(folder)
 
 

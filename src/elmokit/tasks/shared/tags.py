@@ -36,7 +36,7 @@ def decode(tags: Sequence[str]) -> list[Span]:
     for k, tag in enumerate((*tags, "O")):
         now = split(tag)
         if now is None:
-            raise ValueError(f"expected a tag as O, B-X, I-X, E-X or S-X, found {tag!r}")
+            raise ValueError(f"expected a tag such as O, B-X, I-X, E-X or S-X, found {tag!r}")
         goes_on = start is not None and now[0] in "IE" and before[0] in "BI" and now[1] == before[1]
         if not goes_on:
             if start is not None:
