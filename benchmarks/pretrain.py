@@ -32,10 +32,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit import __version__
-from elmokit.analysis.shared.results import cpu_name
 from elmokit.config import ModelConfig
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.cpu.optimize import optimize_
+from elmokit.nn.device import cpu_name
 from elmokit.nn.initialize import initialize
 from elmokit.nn.softmax import SoftmaxHead
 from elmokit.pretrain.corpus import Corpus

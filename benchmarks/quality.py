@@ -27,7 +27,7 @@ import torch
 from elmokit.analysis.probe.probe_fit import ProbeSettings, ProbeVectors, fit_probes, predict_tags
 from elmokit.analysis.senses.polysemy import judge, load_triples
 from elmokit.analysis.senses.sense_corpus import find_corpora, read_corpus
-from elmokit.analysis.senses.sense_scores import ALL, evaluate_senses
+from elmokit.analysis.senses.sense_scores import ALL, DEV, evaluate_senses
 from elmokit.analysis.senses.wordnet import read_wordnet
 from elmokit.analysis.shared.layers import Meter, View
 from elmokit.embed.elmo import Elmo
@@ -170,13 +170,21 @@ def senses(encoder: encoders.Encoder, data: Path) -> Figures:
 
 
 def wsd(encoder: encoders.Encoder, data: Path) -> Figures:
-    """Word sense disambiguation with SemCor: combined F1 on the five evaluation sets, by layer."""
+    """Word sense disambiguation with SemCor: F1 by layer, on semeval2007 (to choose the layer) and on the test sets."""
     folder = data / "wsd"
     training = read_corpus(folder / "semcor/semcor.data.xml.xz", None)
     sets = [read_corpus(path, None) for path in find_corpora([folder / "eval"])]
     wordnet = read_wordnet(folder / "wordnet-3.0/wordnet-3.0-dict.tar.xz")
     report = evaluate_senses(encoder, training, sets, wordnet, views_of(encoder), None)  # type: ignore[arg-type]
-    return {system: scores[report.main][ALL].f1 for system, scores in report.scores.items()}
+    f1 = {system: {name: parts[ALL].f1 for name, parts in scores.items()} for system, scores in report.scores.items()}
+    layers = [system for system in f1 if system.startswith("layer")]
+    chosen = max(layers, key=lambda layer: f1[layer][DEV])
+    return {
+        "dev": {layer: f1[layer][DEV] for layer in layers},
+        "test": {system: scores[report.main] for system, scores in f1.items()},
+        "layer": chosen,
+        "f1": f1[chosen][report.main],
+    }
 
 
 def sst(encoder: encoders.Encoder, data: Path) -> Figures:
@@ -191,7 +199,7 @@ def sst(encoder: encoders.Encoder, data: Path) -> Figures:
     for layer in range(encoder.config.n_vectors):
         for penalty in (1e-4, 1e-3, 1e-2):
             dev, test = _logistic({part: (x[layer], y) for part, (x, y) in parts.items()}, penalty)
-            best = max(best, (dev, test, layer, penalty))
+            best = max(best, (dev, test, layer, penalty), key=lambda found: found[0])  # never by the test score
     return {"accuracy": best[1], "dev": best[0], "layer": best[2], "penalty": best[3]}
 
 
@@ -247,7 +255,7 @@ def table(results: dict[str, Figures]) -> str:
         "NER, CoNLL-2003 span F1: clean -> misspelled": cell(
             "ner", lambda x: f"{x['clean']:.1f} -> {x['misspelled']:.1f}"
         ),
-        "WSD F1, best layer (first sense)": cell("wsd", _wsd_cell),
+        "WSD F1 (first sense)": cell("wsd", lambda x: f"{x['f1']:.1f}, {x['layer']} ({x['test']['first sense']:.1f})"),
         "SST-2 accuracy, mean vector": cell("sst", lambda x: f"{x['accuracy']:.1f}"),
         "tokens per CPU second": cell("tokens_per_cpu_second", lambda x: f"{x:,.0f}"),
     }
@@ -256,12 +264,6 @@ def table(results: dict[str, Figures]) -> str:
         f"| {name} | " + " | ".join(show(figures) for figures in results.values()) + " |" for name, show in rows.items()
     ]
     return "\n".join(lines) + "\n"
-
-
-def _wsd_cell(scores: dict[str, float]) -> str:
-    layers = {name: f1 for name, f1 in scores.items() if name.startswith("layer")}
-    best = max(layers, key=lambda name: layers[name])
-    return f"{layers[best]:.1f}, {best} ({scores.get('first sense', float('nan')):.1f})"
 
 
 def main() -> None:
@@ -293,10 +295,13 @@ def main() -> None:
         )
 
     for name, (encoder, megabytes) in loaded.items():
+        fingerprint = encoder.model.fingerprint if isinstance(encoder, Elmo) else None
+        if results.get(name, {}).get("fingerprint") != fingerprint:
+            results.pop(name, None)  # measured with other weights
         figures = results.setdefault(name, {})
         figures["megabytes"] = megabytes
-        if isinstance(encoder, Elmo):
-            figures["fingerprint"] = encoder.model.fingerprint
+        if fingerprint is not None:
+            figures["fingerprint"] = fingerprint
         for measure in chosen:
             if measure in MEASURES:
                 figures[measure] = MEASURES[measure](encoder, arguments.data)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 RECORDS = ("settings.json", "results.json")
-PATHS = ("path", "model", "vectors", "options")  # keys of paths
+PATHS = ("path", "model", "vectors", "options", "runs")  # keys of paths
 
 
 def names_only(value: Any, key: str = "") -> Any:

@@ -265,7 +265,11 @@ def test_less_data_with_two_seeds() -> None:
 
 
 def test_less_data_with_settings_chosen_on_dev() -> None:
-    works(*LESS, "-o", "less", "--fractions", "1", "--choose", "dropout=0.1,0.5", "--choose", "layer-norm=no", "-q")
+    choose = ["--choose", "dropout=0.1,0.5", "--choose", "layer-norm=no"]
+    works(*LESS, "-o", "fixed", "--fractions", "1", *choose, "--choose-up-to", "0.5", "-q")
+    assert "chosen" not in read_results("fixed/results.json").numbers["points"][0]
+    assert Path("fixed/elmo-1-0/results.json").exists()
+    works(*LESS, "-o", "less", "--fractions", "1", *choose, "-q")
     (point,) = read_results("less/results.json").numbers["points"]
     for side in ("baseline", "elmo"):
         scores = {

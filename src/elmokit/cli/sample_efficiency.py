@@ -31,6 +31,11 @@ Choose = Annotated[
     ),
 ]
 
+ChooseUpTo = Annotated[
+    float,
+    typer.Option(metavar="X", min=0, max=1, help="Largest part for which --choose applies."),
+]
+
 
 def _command(name: str) -> Any:
     from elmokit.analysis.studies.sample_efficiency import VARIED
@@ -45,6 +50,7 @@ def _command(name: str) -> Any:
         fractions: Fractions = "0.001,0.01,0.1,1",
         seeds: Seeds = "0",
         choose: Choose = None,
+        choose_up_to: ChooseUpTo = 1.0,
         device: training.Device = None,
         cache_dir: CacheFolder = None,
         cache_limit: CacheLimit = 20,
@@ -70,12 +76,12 @@ def _command(name: str) -> Any:
             given_settings(values),
             data_files(train, dev, test),
             folder,
-            variants(parts, choices),
+            variants(parts, choices, choose_up_to),
             seeds_of(seeds),
         )
 
         def summarize(outcomes: Mapping[str, list[Outcome]]) -> Results:
-            return study.results("sample-efficiency", numbers(parts, outcomes, choices), outcomes)
+            return study.results("sample-efficiency", numbers(parts, outcomes, choices, choose_up_to), outcomes)
 
         results = make_study(
             study, summarize, device=device, cache_dir=cache_dir, cache_limit=cache_limit, threads=threads, quiet=quiet
@@ -86,7 +92,7 @@ def _command(name: str) -> Any:
     return study_command(
         sample_efficiency,
         chosen,
-        after="choose",
+        after="choose_up_to",
         varied=VARIED,
         help=f"""Train the task on parts of the training data, without ELMo and with it:
 
@@ -103,7 +109,7 @@ def _command(name: str) -> Any:
         --choose dropout=0.2,0.5 --choose learning-rate=0.0005,0.001
 
         trains every part with each of the four combinations, with and without ELMo, and reports the one with the best
-        dev score of each.
+        dev score of each. --choose-up-to 0.3 saves time: larger parts are trained with the settings that are given.
         """,
     )
 

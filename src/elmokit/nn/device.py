@@ -1,6 +1,9 @@
-"""Choice of the device: CPU or GPU."""
+"""Devices: their choice by name, and the name of the CPU."""
 
 from __future__ import annotations
+
+import platform
+from pathlib import Path
 
 import torch
 
@@ -17,6 +20,18 @@ def find_device(name: str | None = None) -> torch.device:
     except (RuntimeError, AssertionError, ImportError):
         raise ConfigError(f"--device: {_missing(name)}") from None
     return device
+
+
+def cpu_name() -> str:
+    """CPU model and vector extensions; the speed of int8 depends on VNNI."""
+    try:
+        info = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    name = next((line.split(":")[1].strip() for line in info if line.startswith("model name")), "CPU")
+    flags = next((line.split() for line in info if line.startswith("flags")), [])
+    vnni = "VNNI" if any("vnni" in flag for flag in flags) else "no VNNI"
+    return f"{name} ({torch.backends.cpu.get_cpu_capability()}, {vnni})"
 
 
 def _missing(name: str | None) -> str:

@@ -160,6 +160,8 @@ def test_settings_are_chosen_on_dev_data_for_each_side(tmp_path: Path) -> None:
         "elmo-1-dropout=0.5-batch_size=4": False,
     }
     assert planned[0].given == {"elmo": False, "train_fraction": 0.1, "dropout": 0.2, "batch_size": 4}
+    fewer = [variant.name for variant in sample_efficiency.variants([0.1, 1.0], choices, up_to=0.1)]
+    assert fewer == [*(variant.name for variant in planned[:4]), "baseline-1", "elmo-1"]
     # without ELMo 0.2 is better on dev data, in the mean of the seeds, though worse on test data; with ELMo, 0.5
     scores = {"baseline-0.2": [(50, 10), (40, 20)], "baseline-0.5": [(60, 70), (20, 80)]}
     scores |= {"elmo-0.2": [(50, 90), (40, 90)], "elmo-0.5": [(50, 31), (41, 33)]}
@@ -175,6 +177,10 @@ def test_settings_are_chosen_on_dev_data_for_each_side(tmp_path: Path) -> None:
         "elmo": {"dropout": 0.5, "batch_size": 4},
     }
     assert (point["baseline"]["test"], point["elmo"]["test"], point["gain"]) == ([10, 20], [31, 33], 17)
+    assert point["tried"]["elmo"] == [
+        {"settings": {"dropout": 0.2, "batch_size": 4}, "dev": [50, 40]},
+        {"settings": {"dropout": 0.5, "batch_size": 4}, "dev": [50, 41]},
+    ]
     facts = {"points": [point]}
     (row,) = sample_efficiency.rows(facts)
     assert (

@@ -187,6 +187,14 @@ def test_the_best_weights_are_kept_and_patience_ends_it() -> None:
     assert list(go(state)) == []  # it is over
 
 
+def test_patience_starts_with_the_first_score_above_zero() -> None:
+    state = toy(epochs=50, patience=2, decay="plateau", decay_patience=1)
+    events = list(go(state, evaluate=scripted([0, 0, 0, 0, 7, 6, 6, 99]), metric="score"))
+    assert [event.is_best for event in events if isinstance(event, Epoch)] == [True, *[False] * 3, True, False, False]
+    rates = [event.learning_rate for event in events if isinstance(event, FitStep)][::5]
+    assert rates[:6] == [rates[0]] * 6 and rates[6] < rates[0]  # nor does the rate fall before
+
+
 def test_the_learning_rate_falls_when_the_score_stands_still() -> None:
     state = toy(epochs=7, learning_rate=0.8, decay_patience=2, decay_factor=0.25)
     events = list(go(state, evaluate=scripted([5, 4, 3, 2, 6, 5, 5]), metric="score"))

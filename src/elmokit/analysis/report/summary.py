@@ -35,10 +35,8 @@ def measured_gains(inputs: Inputs) -> dict[str, float]:
     gains = {}
     for task in paper.TABLE_1:
         comparison = inputs.tasks.get(task)
-        if comparison is not None and not comparison.baseline.uses_elmo:
-            with_elmo = [group for group in comparison.groups if group.uses_elmo]
-            if with_elmo:
-                gains[task] = comparison.gain(max(with_elmo, key=lambda group: fmean(group.dev)))
+        if comparison is not None and not comparison.baseline.uses_elmo and comparison.with_elmo:
+            gains[task] = comparison.gain(comparison.with_elmo[0])
     return gains
 
 

@@ -86,21 +86,9 @@ def machine_class() -> str:
     """Class of the machine: system, CPU model with its vector extensions, and threads of torch."""
     import torch
 
+    from elmokit.nn.device import cpu_name
+
     return f"{platform.system()} {platform.machine()}, {cpu_name()}, {torch.get_num_threads()} thread(s)"
-
-
-def cpu_name() -> str:
-    """CPU model and vector extensions; the speed of int8 depends on VNNI."""
-    import torch
-
-    try:
-        info = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor()
-    name = next((line.split(":")[1].strip() for line in info if line.startswith("model name")), "CPU")
-    flags = next((line.split() for line in info if line.startswith("flags")), [])
-    vnni = "VNNI" if any("vnni" in flag for flag in flags) else "no VNNI"
-    return f"{name} ({torch.backends.cpu.get_cpu_capability()}, {vnni})"
 
 
 def check_target(path: PathLike, *, overwrite: bool = False) -> Path:

@@ -19,8 +19,11 @@ SIDES = {"baseline": "no ELMo", "elmo": "ELMo"}
 Choices = Mapping[str, Sequence[Any]]  # values to choose from, by setting
 
 
-def variants(fractions: Sequence[float], choices: Choices | None = None) -> list[Variant]:
-    """Variants without and with ELMo, for every fraction of the training data and every combination of `choices`."""
+def variants(fractions: Sequence[float], choices: Choices | None = None, up_to: float = 1.0) -> list[Variant]:
+    """Variants without and with ELMo, for every fraction of the training data and every combination of `choices`.
+
+    up_to: the largest fraction with choices; larger ones have the settings as they are.
+    """
     return [
         Variant(
             _name(side, fraction, chosen),
@@ -29,7 +32,7 @@ def variants(fractions: Sequence[float], choices: Choices | None = None) -> list
         )
         for fraction in fractions
         for side in SIDES
-        for chosen in _combinations(choices)
+        for chosen in _combinations(choices if fraction <= up_to else None)
     ]
 
 
@@ -44,17 +47,21 @@ def _name(side: str, fraction: float, chosen: Mapping[str, Any]) -> str:
 
 
 def numbers(
-    fractions: Sequence[float], outcomes: Mapping[str, list[Outcome]], choices: Choices | None = None
+    fractions: Sequence[float],
+    outcomes: Mapping[str, list[Outcome]],
+    choices: Choices | None = None,
+    up_to: float = 1.0,
 ) -> dict[str, Any]:
     """Scores at every fraction, and the epoch at which ELMo reaches the best score of the baseline.
 
-    Of several combinations, each side has the one with the best mean dev score at the fraction.
+    Of several combinations, each side has the one with the best mean dev score at the fraction; `tried` has all.
     """
     points = []
     examples = next(iter(outcomes.values()))[0].record["examples"]
     for fraction in fractions:
+        chosen_from = choices if fraction <= up_to else None
         best = {
-            side: max(_combinations(choices), key=lambda one: _mean_dev(outcomes[_name(side, fraction, one)]))
+            side: max(_combinations(chosen_from), key=lambda one: _mean_dev(outcomes[_name(side, fraction, one)]))
             for side in SIDES
         }
         baseline, elmo = (outcomes[_name(side, fraction, best[side])] for side in SIDES)
@@ -63,12 +70,23 @@ def numbers(
                 "fraction": fraction,
                 "examples": baseline[0].record["examples"]["train"],
                 **{side: _side(runs) for side, runs in zip(SIDES, (baseline, elmo), strict=True)},
-                **({"chosen": best} if choices else {}),
+                **({"chosen": best, "tried": _tried(fraction, outcomes, chosen_from)} if chosen_from else {}),
                 "gain": gain(elmo, baseline),
                 "reached": [_reached(ours, theirs) for ours, theirs in zip(elmo, baseline, strict=True)],
             }
         )
     return {"examples": {part: examples[part] for part in ("dev", "test")}, "points": points}
+
+
+def _tried(fraction: float, outcomes: Mapping[str, list[Outcome]], choices: Choices) -> dict[str, list[dict[str, Any]]]:
+    """Dev scores of all combinations, without and with ELMo."""
+    return {
+        side: [
+            {"settings": one, "dev": [run.dev for run in outcomes[_name(side, fraction, one)]]}
+            for one in _combinations(choices)
+        ]
+        for side in SIDES
+    }
 
 
 def _mean_dev(runs: Sequence[Outcome]) -> float:

@@ -215,13 +215,18 @@ def rate_of(state: FitState) -> float:
 
 
 def _update_best(state: FitState, scores: Mapping[str, float], metric: str) -> bool:
-    """Keep the weights if they are the best so far; otherwise count the epoch and reduce the rate on a plateau."""
+    """Keep the weights if they are the best so far; otherwise count the epoch and reduce the rate on a plateau.
+
+    Epochs before the first score above 0 are not counted.
+    """
     settings = state.settings
     if state.best is None or scores[metric] > state.best["scores"][metric]:
         state.best = {"epoch": state.epoch, "seconds": state.seconds, "scores": dict(scores)}
         state.best_weights = {name: tensor.detach().clone() for name, tensor in state.network.state_dict().items()}
         state.since_best = state.since_decay = 0
         return True
+    if not state.best["scores"][metric]:
+        return False  # nothing learned yet: a tagger trained on few sentences has F1 0 for the first epochs
     state.since_best += 1
     state.since_decay += 1
     if settings.decay == "plateau" and state.since_decay >= settings.decay_patience:

@@ -61,9 +61,18 @@ class RunComparison:
 
     @property
     def baseline(self) -> Group:
-        """The first group without ELMo; if all have it, the first group. Runs that learned nothing are no baseline."""
+        """The group without ELMo that has the best dev score; if all use ELMo, the first group.
+
+        Runs that learned nothing are not used.
+        """
         sound = [group for group in self.groups if any(group.scores)] or self.groups
-        return next((group for group in sound if not group.uses_elmo), sound[0])
+        without = [group for group in sound if not group.uses_elmo]
+        return max(without, key=lambda group: fmean(group.dev), default=sound[0])
+
+    @property
+    def with_elmo(self) -> list[Group]:
+        """The groups with ELMo, the best dev score first."""
+        return sorted((g for g in self.groups if g.uses_elmo), key=lambda group: fmean(group.dev), reverse=True)
 
     def gain(self, group: Group) -> float:
         """Absolute gain of the mean over the baseline, in points."""

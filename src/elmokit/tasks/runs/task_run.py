@@ -15,6 +15,7 @@ import elmokit
 from elmokit.disk.digest import file_sha256
 from elmokit.disk.lock import locked
 from elmokit.errors import ConfigError, FormatError, InputError, OutputError
+from elmokit.nn.device import cpu_name
 from elmokit.tasks.runs import run_folder as files
 from elmokit.tasks.runs.fit import Epoch, FitState, FitStep, fit
 from elmokit.tasks.runs.layer_cache import CountProgress, LayerCache, LayerSource
@@ -289,13 +290,18 @@ def _record(model: TaskModel, data: Data, command: str, parts: Sequence[list[Any
             "torch": torch.__version__,
             "numpy": np.__version__,
         },
-        "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} thread(s), {model.device}",
+        "machine": _machine(model.device),
         "data": data.record(),
         "examples": dict(zip(("train", "dev", "test"), map(len, parts), strict=True)),
         "model": model.bilm.record() if model.bilm else None,
         "vectors": _file(settings.vectors) if settings.vectors else None,
         "settings": asdict(settings),
     }
+
+
+def _machine(device: torch.device) -> str:
+    """Class of the machine, and the device of the network."""
+    return f"{platform.system()} {platform.machine()}, {cpu_name()}, {torch.get_num_threads()} thread(s), {device}"
 
 
 def _file(path: str) -> dict[str, str]:
