@@ -238,7 +238,7 @@ def test_the_tokenizer_that_a_model_names_is_used(model: str, tmp_path: Path) ->
 def test_attached_punctuation_is_warned_of(model: str) -> None:
     Path("raw.txt").write_text("One, two, three. Four!\n")
     result = embed(model, "raw.txt", "-o", "a.h5", "--tokenizer", "spaces", "--quiet")
-    assert result.stderr.startswith("elmo: warning: 100% of the tokens have punctuation attached, as 'One,'")
+    assert result.stderr.startswith("elmo: warning: 100% of the tokens have punctuation attached, such as 'One,'")
     assert embed(model, "raw.txt", "-o", "b.h5", "--quiet").stderr == ""
     Path("zh.txt").write_text("我喜欢吃苹果\n", "utf-8")
     assert "han (Chinese)" in embed(model, "zh.txt", "-o", "c.h5").stderr
