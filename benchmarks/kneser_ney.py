@@ -94,7 +94,7 @@ def query(binary: Path, sentences: Iterable[list[str]], vocabulary: Vocabulary, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--train", nargs="+", required=True, help="files or patterns, one sentence a line")
+    parser.add_argument("--train", nargs="+", required=True, help="files or patterns, one sentence per line")
     parser.add_argument("--test", required=True)
     parser.add_argument("--model", help="a model with a softmax, as elmo perplexity takes it")
     parser.add_argument("--vocabulary", type=Path, help="marks, then words; by default that of the model, or built")

@@ -145,10 +145,7 @@ class ModelConfig:
 
     @property
     def has_token_projection(self) -> bool:
-        """Whether token features are projected to D: not if that would be square, as in the published trainer.
-
-        A model without a character CNN has no such projection either.
-        """
+        """Whether token features are projected to D: those of a character CNN that do not have D dimensions already."""
         return self.char_cnn is not None and self.token_dim != self.lstm.projection_dim
 
     @property

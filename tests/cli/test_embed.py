@@ -331,7 +331,7 @@ def test_forgotten_sentences_and_silence(model: str) -> None:
         (["in.txt", "-o", "a.h5", "--device", "abacus"], "device: expected"),
         (
             ["in.txt", "-o", "a.h5", "--layers", "top", "--mix", "1,2,3"],
-            "--mix: expected no --layers beside it, found both",
+            "--mix: cannot be combined with --layers; leave one out",
         ),
         (["in.txt", "-o", "a.npz", "--rows", "tokens"], "--rows: expected a Parquet file to write, found npz"),
         (["in.txt", "-o", "a.parquet", "--forget-sentences"], "--forget-sentences: expected an HDF5 or npz file"),

@@ -53,7 +53,7 @@ def test_a_model_from_memory_travels_with_its_weights(folder: Path) -> None:
     assert largest_difference(layers(again, sentences(3)), layers(elmo, sentences(3))) == 0
     other = weights.load(folder)
     other.origin = None
-    with pytest.raises(ConfigError, match="save it with save_pretrained"):
+    with pytest.raises(ConfigError, match="save the float32 model with save_pretrained"):
         pickle.dumps(Elmo(other, dtype="int8"))
 
 

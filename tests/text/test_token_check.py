@@ -45,7 +45,7 @@ def warning(*sentences: list[str]) -> str | None:
 
 
 def test_warnings() -> None:
-    assert "punctuation attached, as 'said:'" in (warning(*(line.split() for line in RAW)) or "")
+    assert "punctuation attached, such as 'said:'" in (warning(*(line.split() for line in RAW)) or "")
     assert warning(*([token.text for token in words(line)] for line in RAW)) is None
     assert warning(["Yahoo!"]) is None
     assert "han (Chinese)" in (warning(["我喜欢吃苹果"]) or "")

@@ -35,7 +35,7 @@ def convert(
     """Convert a model, for example: elmo convert elmo_weights.hdf5 my-elmo --half
 
     Softmax, vocabulary and model card are converted, too. Only the native format holds
-    every model with its softmax; the last three formats have none.
+    every model with its softmax; allennlp, efml and transformers have none.
     """
     from dataclasses import replace
 

@@ -268,7 +268,7 @@ def _layers(layers: str | None, mix: str | None) -> Layers:
 
     if mix is not None:
         if layers is not None:
-            raise ConfigError("--mix: expected no --layers beside it, found both")
+            raise ConfigError("--mix: cannot be combined with --layers; leave one out")
         try:
             return [float(weight) for weight in mix.split(",")]
         except ValueError:

@@ -23,7 +23,7 @@ _BAR_SECONDS = 0.1
 
 @contextmanager
 def watch(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
-    """Context with a progress callback, which updates the display at intervals."""
+    """Context manager that yields a progress callback, which updates the display at intervals."""
     if quiet:
         yield lambda _: None
     elif sys.stderr.isatty():

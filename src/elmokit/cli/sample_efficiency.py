@@ -27,13 +27,13 @@ Choose = Annotated[
     list[str] | None,
     typer.Option(
         metavar="SETTING=V,V",
-        help="Choose this setting on the dev data, for every part with and without ELMo; repeatable.",
+        help="Choose this setting on the dev data, for every part with and without ELMo; repeatable [none].",
     ),
 ]
 
 ChooseUpTo = Annotated[
     float,
-    typer.Option(metavar="X", min=0, max=1, help="Largest part for which --choose applies."),
+    typer.Option(metavar="X", min=0, max=1, help="Largest fraction for which --choose applies."),
 ]
 
 
@@ -105,7 +105,7 @@ def _command(name: str) -> Any:
         for 1,000 updates with them get smaller batches and more epochs. After an interruption the same command
         continues.
 
-        
+        \b
         --choose dropout=0.2,0.5 --choose learning-rate=0.0005,0.001
 
         trains every part with each of the four combinations, with and without ELMo, and reports the one with the best

@@ -108,6 +108,6 @@ def serve(
             return
         typer.echo(f"Serving on {address} (the API: {address}/docs). Loading the model ...")
         if settings.api_key is None and host not in ("127.0.0.1", "::1", "localhost"):
-            typer.echo(f"elmo: anyone who can reach {host} can use it; --api-key-file requires a key", err=True)
+            typer.echo(f"elmo: anyone who can reach {host} can use this server; --api-key-file sets a key", err=True)
 
     run_server(settings, announce, access_log=access_log)

@@ -28,7 +28,7 @@ Seeds = Annotated[str, typer.Option(metavar="N,N", help="Random seeds; every var
 
 
 def study_group(task_command: Callable[[str], Any]) -> type[TyperGroup]:
-    """Group with one command per task, made on request: its flags need the task's settings, and torch with them."""
+    """Group with one command per task, created on demand: its flags need the task's settings, and torch with them."""
 
     class StudyGroup(TyperGroup):
         def list_commands(self, ctx: Any) -> list[str]:

@@ -45,7 +45,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 class _Tasks(TyperGroup):
-    """One group of commands per task, made on request."""
+    """One group of commands per task, created on demand."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The tasks, then the commands common to all."""
@@ -57,7 +57,7 @@ class _Tasks(TyperGroup):
 
 
 class _Verbs(TyperGroup):
-    """The commands of a task; `train` is made on request, because it needs the task's settings, and torch with them."""
+    """The commands of a task; `train` is created on demand: it needs the task's settings, and torch with them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """train comes first."""

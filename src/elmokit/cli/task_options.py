@@ -80,7 +80,7 @@ def make_run(
 ) -> None:
     """Start or resume a run, and train it to its end with a progress display.
 
-    again: how to resume it after an interruption, for the message. adapt: as in `open_run`.
+    again: flag or command that resumes the run, for the message after an interruption. adapt: as in `open_run`.
     """
     from elmokit.cli.task_progress import follow
     from elmokit.disk.lock import locked

@@ -67,7 +67,7 @@ def command_line() -> str:
 
 @contextmanager
 def session(output: Path, device: str | None, threads: int | None) -> Iterator[Processes]:
-    """Context of this process in the group that `torchrun` started, if any; rank 0 holds the lock of the folder."""
+    """Context manager for one process of a run, alone or started by `torchrun`; rank 0 locks the folder."""
     import torch
 
     from elmokit.disk.lock import locked
@@ -136,7 +136,7 @@ def _warn_of_few_steps(steps: float) -> None:
 
 @contextmanager
 def counting(what: str = "counting words", *, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """Context with a progress callback, called with the completed fraction."""
+    """Context manager that yields a progress callback, called with the completed fraction."""
     shown = time.monotonic()
     is_terminal = sys.stderr.isatty()
 
@@ -183,7 +183,7 @@ def signals() -> Iterator[list[int]]:
 
 @contextmanager
 def _display(run: PretrainRun, *, quiet: bool) -> Iterator[Callable[[TrainingStep | HeldoutEvaluation], None]]:
-    """Context with an event callback: it updates one line on a terminal, or prints one every ten seconds."""
+    """Context manager that yields an event callback: it updates one line on a terminal, or prints one every 10 s."""
     if quiet:
         yield lambda _: None
         return

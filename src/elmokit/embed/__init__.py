@@ -1,1 +1,1 @@
-"""Embedding: sentences in, vectors out, in input order and bounded memory."""
+"""Embedding: sentences in, vectors out, in input order and in bounded memory."""

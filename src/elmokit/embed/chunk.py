@@ -108,7 +108,7 @@ def write_chunk(file: IO[bytes], records: Iterable[Record], state: Callable[[], 
 
 
 def read_chunk(path: Path, *, check: bool) -> Chunk | None:
-    """Read a chunk; None if it is missing or truncated or, with `check`, if its checksum is wrong."""
+    """Read a chunk; None if it is missing or damaged. The checksum is verified only with `check`."""
     try:
         size = path.stat().st_size - _TAIL.size
     except FileNotFoundError:

@@ -82,7 +82,7 @@ def embed_files(
         and a blank line gives zeros.
     tokenizer: "words", "spaces", "spacy:de" or a function. By default, text whose first lines look tokenized is split
         at spaces, and other text by the model's own tokenizer. With `split`, it is always raw text.
-    rows: one row of a Parquet file per "tokens" or "sentences"; by default tokens, or sentences with `pool`.
+    rows: what a row of a Parquet file holds, "tokens" or "sentences"; by default tokens, or sentences with `pool`.
     keep_sentences: write `sentence_to_index` into HDF5, for which all sentences must fit into memory at the end; or
         texts and tokens into npz.
     sentence_keys: name HDF5 datasets by their sentences, not by their numbers; equal sentences are an error.
@@ -174,7 +174,7 @@ def embed_files(
         if spool.complete:
             return replace(job.done, was_complete=True)
         number = 0
-        # the check is for punctuation attached to words; models with another tokenizer are of other languages
+        # the check is for punctuation attached to words; models with another tokenizer are for other languages
         guess = tokenizer is None and not split and elmo.tokenizer == "words"
         for number, lines in enumerate(chunks(checked(source, **checks), chunk_characters, multiple), start=1):
             if number == 1 and guess and looks_tokenized(line.text for line in lines):

@@ -90,8 +90,8 @@ def unpack_model(parts: PortableModel) -> Model:
 def _portable_model(model: Model, dtype: Dtype) -> PortableModel:
     if dtype == "int8":
         raise ConfigError(
-            "expected a model from files, as 8-bit weights cannot be converted back, found one created in memory; "
-            "save the float32 model with save_pretrained, and load it from there"
+            "expected a model loaded from files, found one created in memory, whose 8-bit weights cannot be converted "
+            "back; save the float32 model with save_pretrained, and load it from there"
         )
     head = model.softmax() if model.has_softmax else None
     tensors = {name: tensor.detach().cpu().float() for name, tensor in model.bilm.state_dict().items()}

@@ -76,7 +76,7 @@ class Shard:
 
 
 def expand(inputs: Sequence[str]) -> list[str]:
-    """Expand patterns such as `corpus/*.xz` to absolute paths; the files of a pattern are sorted."""
+    """Absolute paths of the inputs; patterns such as `corpus/*.xz` are expanded, each sorted."""
     found: list[str] = []
     for item in inputs:
         if item == "-":

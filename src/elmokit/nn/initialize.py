@@ -12,7 +12,7 @@ def initialize(bilm: BiLM, generator: torch.Generator | None = None) -> None:
     """Initialize a new network as the published trainer did.
 
     Character embeddings are uniform in (-1, 1); filters uniform in (-0.05, 0.05) before a relu; other matrices normal
-    with standard deviation 1 / sqrt(fan-in). Highway gates start nearly closed, at a bias of -2, forget gates at 1.
+    with standard deviation 1 / sqrt(fan-in). Highway gates start nearly closed (bias -2), forget gates open (1).
     """
     chars = bilm.config.char_cnn
     for name, parameter in bilm.named_parameters():

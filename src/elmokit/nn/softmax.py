@@ -85,7 +85,7 @@ class SoftmaxHead(SoftmaxLoss):
         """
         sample = draw_log_uniform(len(self.weight), n_samples, generator)
         ids = sample.ids.to(targets.device)
-        # Frequent words are overrepresented in the sample, which lowering their scores corrects (Jean et al. 2015)
+        # Frequent words are overrepresented in the sample: log counts correct their scores (Jean et al. 2015)
         chosen = torch.cat((ids, targets))
         bias = self.bias.index_select(0, chosen) - sample.log_expected_count(chosen).to(self.bias.dtype)
         rows = functional.embedding(chosen, self.weight, sparse=self.sparse)  # (S + n, D)

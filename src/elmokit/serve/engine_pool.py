@@ -64,7 +64,7 @@ class EnginePool:
         return self.info
 
     async def ask(self, call: str, argument: dict[str, Any], tokens: int, receive: Receive) -> Any:
-        """Result of a call, which is canceled at the deadline or when the client disconnects.
+        """Result of a call, which is dropped at the deadline or when the client disconnects.
 
         receive: ASGI channel of the request, which reports the disconnection; the body has been read already.
         """

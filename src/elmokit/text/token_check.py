@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from elmokit.text.sentences import is_abbreviation, is_dotted
 
 RAW = 0.04  # share of tokens with attached punctuation; tokenized corpora have below 0.01, raw text has above 0.1
-FEW = 2  # tokens with attached punctuation that may be names, as Yahoo!
+FEW = 2  # tokens with attached punctuation that may be names, such as Yahoo!
 ENOUGH = 20_000  # tokens after which the check stops
 HAN_PER_TOKEN = 5  # characters per token; words of Chinese and Japanese have two on average
 
@@ -46,7 +46,7 @@ class TokenCheck:
         self.tokens = 0
         self.attached = 0  # tokens with attached punctuation
         self.example = ""  # the first of them
-        self.han = self.unsegmented = 0  # sentences of Chinese or Japanese; those that are not cut into words
+        self.han = self.unsegmented = 0  # sentences of Chinese or Japanese; those that are not split into words
 
     def add(self, tokens: Sequence[str]) -> None:
         """Count the tokens of a sentence."""

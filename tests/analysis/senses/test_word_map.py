@@ -87,6 +87,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "message"),
     [
         (["--layer", "1,2"], "--layer: expected average, top or the number of one layer"),
+        (["--layer", "2-1"], "--layer: expected average, top or the number of one layer"),
         (["-o", "map.bmp"], "expected a picture's name"),
         (["--corpus", "missing.txt"], "missing.txt"),
     ],

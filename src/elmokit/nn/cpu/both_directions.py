@@ -10,7 +10,7 @@ from elmokit.nn.cpu.lstm_cell import cell_step
 from elmokit.nn.lstm import LstmLayer
 from elmokit.nn.state import BiLMState, LstmState
 
-SMALL = 2**20  # maximum size of a weight: larger ones are bound by memory bandwidth, and would be stored twice
+SMALL = 2**20  # elements of a weight, at most: larger ones are bound by memory bandwidth, and would be stored twice
 TOKENS_PER_BLOCK = 512  # for input products computed at once, so that a sentence of any length fits into memory
 
 
@@ -18,8 +18,8 @@ class BidirectionalLstm(nn.Module):
     """The forward and the backward LSTM of a layer as one, with a leading dimension of 2 everywhere.
 
     A step of a single sentence is thirty small operations, whose cost is mostly call overhead. This halves their
-    number, and lets each core multiply by one direction's weights. The j block of the weights is stored doubled, as
-    `cell_step` expects it.
+    number, and lets each core multiply by one direction's weights. The j block of the weights is stored doubled, so
+    that one sigmoid gives (j + 1) / 2, which `cell_step` expects.
     """
 
     input: Tensor  # (2, D, 4C)

@@ -57,7 +57,7 @@ class FastBiLM(BiLM):
     ) -> Stack:
         drops = self.training and self.dropout > 0
         first = index[: len(packing.lengths)]
-        # true in training, where every sentence starts with the same sentence mark
+        # usually true in training without dropout: every sentence starts with the same mark
         same_start = from_zero and not drops and bool((first == first[0]).all())
         outputs: list[Tensor] = []
         end: list[LstmState] = []

@@ -12,7 +12,7 @@ from torch.nn import functional
 from elmokit.nn.cpu.fast_convolution import FastConvolution
 from elmokit.nn.token_encoder import TokenEncoder
 
-TABLE_NUMBERS = 2**22  # maximum size of all tables: 262 published characters fit, those of a Chinese model do not
+TABLE_NUMBERS = 2**22  # elements of all tables, at most: 262 published characters fit, those of a Chinese model do not
 BLOCK_WORDS = 256  # words convolved at a time: bounds memory, and lets blocks of short words be trimmed
 CHUNK_WORDS = 8 * BLOCK_WORDS  # words that go through the highways at a time: large matrix products, bounded memory
 

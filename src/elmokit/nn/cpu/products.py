@@ -23,9 +23,9 @@ def can_use_onednn(x: Tensor) -> bool:
 
 
 def training_dtype(x: Tensor) -> torch.dtype:
-    """Operand type of products: bfloat16 under autocast if the CPU is faster with it, else the type of x.
+    """Operand type of products: bfloat16 under autocast if the CPU is faster with it.
 
-    In the latter case, float32 replaces bfloat16.
+    Otherwise the type of x, or float32 if that is bfloat16.
     """
     wanted = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.bfloat16
     fits = x.device.type == "cpu" and x.dtype in (torch.float32, torch.bfloat16)

@@ -102,9 +102,10 @@ def compare(folders: Sequence[Path]) -> RunComparison:
 
 
 def _comparable(folders: Sequence[Path]) -> tuple[Group, ...]:
-    """Groups of runs scored on the same part: runs without test scores are left out, or all are compared on dev data.
+    """Groups of runs with scores on the same data.
 
-    They are left out if two or more groups remain.
+    If only some runs have test scores, the others are left out, provided that two or more groups remain; otherwise all
+    are compared on dev data.
     """
     groups = read_groups(folders)
     runs = [run for group in groups for run in group.folders]
