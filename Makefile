@@ -35,8 +35,9 @@ tables:  ## figures and tables of the pages, from docs/results
 	python recipes/tables.py
 
 report:  ## report, tables and figures of the pages, from docs/results, where recipes/keep_results.py puts results and records of runs
-	$(if $(wildcard docs/results/runs),python recipes/task_table.py docs/results/runs)
-	elmo report docs/results $(wildcard docs/results/runs) -o docs/report.html --overwrite
+	$(if $(wildcard docs/results/runs),,$(error docs/results/runs: expected records of runs, see docs/tasks.md))
+	python recipes/task_table.py docs/results/runs
+	elmo report docs/results docs/results/runs -o docs/report.html --overwrite
 	python recipes/front_picture.py
 	python recipes/tables.py
 

@@ -61,6 +61,11 @@ def main() -> None:
         parser.error(f"--tasks: expected some of {', '.join(FILES)}, found {wrong[0]!r}")
     model = weights.load(arguments.model)
     rows = files.earlier("finetuning", arguments.output, model=model).get("tasks", {})
+    parent = arguments.folder / "parent"  # `elmo finetune --resume` compares settings, but not the model it began with
+    if parent.exists() and parent.read_text() != model.fingerprint:
+        parser.error(f"--folder: {arguments.folder} has another model, fine-tuned; choose another folder")
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    parent.write_text(model.fingerprint)
     for name in chosen:
         folder = arguments.folder / name
         train, dev = write_texts(name, arguments.data, folder)

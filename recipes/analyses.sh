@@ -8,6 +8,13 @@ model=(${3:+--model "$3"})
 examples=$(dirname "$0")/../examples
 mkdir -p "$results/neighbors" "$results/senses"
 
+used=$(python -c 'import sys; from elmokit import weights; print(weights.load(sys.argv[1]).fingerprint)' "${3:-base}")
+if [ -e "$results/model" ] && [ "$(cat "$results/model")" != "$used" ]; then
+  echo "$results: has results of another model; choose another folder" >&2
+  exit 2
+fi
+echo "$used" > "$results/model"
+
 measure() {  # FILE ARGUMENTS...: unless the file is there already
   local file=$1
   shift
@@ -37,7 +44,7 @@ measure "$results/polysemy.json" polysemy
 [ -e "$results/perplexity.json" ] ||
   elmo perplexity "${3:-base}" "$data/lm/heldout-test.txt.xz" -o "$results/perplexity.json"
 measure "$results/compare.json" compare "I will buy you a present" "Live in the present , not the past" --word present
-measure "$results/map-bank.json" map bank --corpus "$(dirname "$0")/../src/elmokit/serve/page/data/occurrences.tsv" --layer 2 \
+[ -e "$results/map-bank.json" ] || measure "$results/map-bank.json" map bank --corpus "$(dirname "$0")/../src/elmokit/serve/page/data/occurrences.tsv" --layer 2 \
   > "$results/map-bank.txt"
 
 # Table 4 with sixty sentences of our own, which docs/report.md can reproduce in full

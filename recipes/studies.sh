@@ -4,7 +4,7 @@
 # and weights.png. Two studies in parallel, one thread each; the same command resumes. PATTERN is a regular expression that selects
 # studies by name.
 set -euo pipefail
-data=$1 runs=$2 results=$3 pattern=${4:-.}
+data=$(realpath "$1") runs=$2 results=$3 pattern=${4:-.} failed=0
 export OMP_NUM_THREADS=1
 
 glove="--vectors $data/vectors/glove.6B.50d.task.txt.bz2"
@@ -22,6 +22,7 @@ for task in srl snli; do
       run=$runs/$task-$side-$seed copy=$runs/less-$task/$side-1-$seed
       if [ -e "$run/results.json" ] && [ ! -e "$copy" ]; then
         mkdir -p "$runs/less-$task"
+        rm -rf "$copy.new"  # of an interrupted copy
         cp -r "$run" "$copy.new" && mv "$copy.new" "$copy"
       fi
     done
@@ -35,7 +36,12 @@ fractions="--fractions 0.01,0.03,0.1,0.3,1 --choose-up-to 0.3"
   echo "ablate snli $snli -o $runs/ablate-snli --train-fraction 0.1 --epochs 12 --decay linear --elmo-at both"
   echo "ablate srl $srl -o $runs/ablate-srl --train-fraction 0.25 --epochs 10"
   echo "ablate squad $squad -o $runs/ablate-squad --train-fraction 0.25 --epochs 8 --character-filters 100 --character-width 5"
-} | grep -E -- "-o [^ ]*/[^ /]*($pattern)" | xargs -P 2 -I{} sh -c "elmo {} --seeds 0,1 --threads 1 --quiet"
+} | grep -E -- "-o [^ ]*/[^ /]*($pattern)[^ /]*( |$)" | xargs -P 2 -I{} sh -c "elmo {} --seeds 0,1 --threads 1 --quiet" || failed=1
 
 mkdir -p "$results"
-elmo task weights "$runs"/*-elmo-[0-9] -o "$results/weights.png" -o "$results/weights.json" --overwrite
+complete=()
+for run in "$runs"/*-elmo-[0-9]; do
+  [ ! -e "$run/results.json" ] || complete+=("$run")
+done
+[ ${#complete[@]} = 0 ] || elmo task weights "${complete[@]}" -o "$results/weights.png" -o "$results/weights.json" --overwrite
+exit "$failed"

@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("runs", type=Path, help="folder with the records of runs (recipes/keep_results.py)")
     parser.add_argument("-o", "--output", type=Path, default=OUTPUT, metavar="JSON")
     arguments = parser.parse_args()
-    compared = gather([arguments.runs], mixed=True).tasks
+    compared = gather([arguments.runs]).tasks  # of one model
     complete = {task: one for task, one in compared.items() if not one.baseline.uses_elmo and one.with_elmo}
     tasks = {task: figures(complete[task]) for task in paper.TABLE_1 if task in complete}
     if not tasks:

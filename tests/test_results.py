@@ -122,16 +122,17 @@ def test_what_is_kept_is_enough_for_the_report(results: Path, monkeypatch: pytes
 def test_the_table_of_tasks_has_the_best_of_each_side_on_dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs, output = tmp_path / "runs", tmp_path / "tasks.json"
     for seed in (0, 1):
-        write_run(runs / f"ner-weak-{seed}", dev=40, test=48.0, seed=seed, dropout=0.1)
+        write_run(runs / f"ner-a-weak-{seed}", dev=40, test=48.0, seed=seed, dropout=0.1)
         write_run(runs / f"ner-baseline-{seed}", dev=45, test=40.0 + 2 * seed, seed=seed)
         write_run(runs / f"ner-elmo-{seed}", dev=60, test=50.0, seed=seed, weights=[0.2, 0.8])
-        write_run(runs / f"ner-norm-{seed}", dev=55, test=70.0, seed=seed, weights=[0.2, 0.8], layer_norm=True)
+        write_run(runs / f"ner-d-norm-{seed}", dev=55, test=70.0, seed=seed, weights=[0.2, 0.8], layer_norm=True)
     write_run(runs / "sst-baseline-0", task="sst", metric="accuracy")  # not measured with ELMo
     monkeypatch.setattr(sys, "argv", ["task_table.py", str(runs), "-o", str(output)])
     task_table.main()
     results = read_results(output)
     assert results.numbers["tasks"].keys() == {"ner"} and results.seeds == (0, 1)
     facts = results.numbers["tasks"]["ner"]
+    assert facts["elmo"]["runs"] == ["ner-elmo-0", "ner-elmo-1"]
     assert facts["baseline"]["runs"] == ["ner-baseline-0", "ner-baseline-1"] and facts["gain"] == 9
     assert results.numbers["table"][2] == (
         "| NER, span F1 | 41.00 ± 1.41 | 50.00 ± 0.00 | +9.00 | 15.3% | 2.06 / 21% | 2, 2 |"

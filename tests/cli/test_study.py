@@ -292,7 +292,7 @@ def test_less_data_with_settings_chosen_on_dev() -> None:
         ("layer-norm=maybe", "--choose layer-norm: expected yes or no, found 'maybe'"),
         ("elmo-at=input,side", "--choose elmo-at: expected input or output or both, found 'side'"),
         ("dropout=0.2,1", "--dropout: expected less than 1"),
-        ("epochs=1,2", "--epochs: expected it once, found it under --choose, too"),
+        ("epochs=1,2", "--choose epochs: small parts of the data adapt it; choose another setting"),
     ],
 )
 def test_choices_that_cannot_work(given: str, message: str) -> None:
@@ -303,6 +303,8 @@ def test_choices_that_cannot_work(given: str, message: str) -> None:
 def test_a_setting_is_chosen_once() -> None:
     twice = fails(*LESS, "-o", "x", "--choose", "dropout=0.2", "--choose", "dropout=0.5")
     assert "--choose: expected every setting once, found dropout twice" in twice
+    both = fails(*LESS, "-o", "x", "--dropout", "0.1", "--choose", "dropout=0.2")
+    assert "--dropout: expected it once, found it under --choose, too; leave one out" in both
 
 
 def test_a_part_of_the_data_in_an_ordinary_run() -> None:

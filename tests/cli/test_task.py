@@ -353,12 +353,20 @@ def test_predictions_do_not_depend_on_their_company(trained: Path) -> None:
 
 
 def fake_run(
-    name: str, *, elmo: bool, seed: int, dev: float, test: float | None, task: str = "ner", sha256: str = "0"
+    name: str,
+    *,
+    elmo: bool,
+    seed: int,
+    dev: float,
+    test: float | None,
+    task: str = "ner",
+    sha256: str = "0",
+    hidden: int = 3,
 ) -> None:
     """As much of a run as compare reads."""
     folder = Path("runs", name)
     folder.mkdir(parents=True)
-    settings = {"elmo": elmo, "seed": seed, "model": None, "vectors": f"/home/{seed}", "hidden": 3}
+    settings = {"elmo": elmo, "seed": seed, "model": None, "vectors": f"/home/{seed}", "hidden": hidden}
     file = {"path": f"/{seed}", "sha256": sha256}
     model = {"path": None, "fingerprint": "f", "state": "reset"} if elmo else None
     record = {
@@ -458,6 +466,14 @@ def test_compare_takes_no_broken_run_as_its_baseline(trained: Path) -> None:
     assert "runs/broken: scores 0, has learned nothing, and is not used as the baseline" in found.stderr
     facts = json.loads(found.stdout)
     assert facts["groups"][facts["baseline"]]["runs"] == ["runs/elmo"]
+
+
+def test_the_baseline_has_the_best_dev_score(trained: Path) -> None:
+    fake_run("a", elmo=False, seed=0, dev=40, test=59, hidden=4)
+    fake_run("b", elmo=False, seed=0, dev=45, test=50)
+    fake_run("elmo", elmo=True, seed=0, dev=50, test=60)
+    facts = json.loads(works("task", "compare", "--json", "runs").stdout)
+    assert facts["groups"][facts["baseline"]]["runs"] == ["runs/b"]
 
 
 def test_compare_leaves_out_a_seed_that_learned_nothing(trained: Path) -> None:

@@ -56,6 +56,10 @@ def test_one_word_is_a_tree_without_phrases() -> None:
     assert read_tree("(1 Dull)") == SstSentence(("Dull",), "1")
 
 
+def test_quotation_marks_are_plain_ones() -> None:
+    assert read_tree("(2 (2 (2 ``) (2 ''))  (2 (2 `) (2 ')))").tokens == ('"', '"', "'", "'")
+
+
 def test_a_no_break_space_is_part_of_a_word() -> None:
     assert read_tree("(2 (2 2\u00a01\\/2) (2 stars))").tokens == ("2\u00a01/2", "stars")
 

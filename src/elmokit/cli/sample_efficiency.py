@@ -62,11 +62,14 @@ def _command(name: str) -> Any:
         from elmokit.analysis.studies.sample_efficiency import curve, numbers, variants
         from elmokit.analysis.studies.study import Study
         from elmokit.errors import ConfigError
+        from elmokit.tasks.runs.small_data import ADAPTED
         from elmokit.training.settings_fields import flag
 
         expected = "numbers above 0 and up to 1, such as 0.001,0.01,0.1,1"
         parts: list[float] = numbers_of(fractions, "--fractions", float, expected, lambda part: 0 < part <= 1)
         choices = choices_from(choose or (), chosen.settings, VARIED)
+        if own := sorted(choices.keys() & set(ADAPTED)):
+            raise ConfigError(f"--choose {flag(own[0])[2:]}: small parts of the data adapt it; choose another setting")
         if both := sorted(name for name in choices if values.get(name) is not None):
             raise ConfigError(f"{flag(both[0])}: expected it once, found it under --choose, too; leave one out")
         require_drawing()

@@ -28,8 +28,8 @@ def compare(
 ) -> None:
     """Compare runs of one task, for example: elmo task compare runs/ner-baseline runs/ner
 
-    Runs that differ only in the seed are one line: mean and standard deviation. The baseline is the first without
-    ELMo; gains are those of the test scores, or of the dev scores where there is no test data.
+    Runs that differ only in the seed are one line: mean and standard deviation. The baseline is the line without ELMo
+    that has the best dev score; gains are those of the test scores, or of the dev scores where there is no test data.
     """
     from rich.table import Table
 

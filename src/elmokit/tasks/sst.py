@@ -133,11 +133,12 @@ class Sst(Task[SstSentence, SstSettings]):
 # not \s, which also matches no-break spaces: SST has words such as "2 1/2" with one inside
 _PIECE = re.compile(r"\([ \t]*(?P<open>[^ \t\r\n()]*)|(?P<close>\))|(?P<word>[^ \t\r\n()]+)")
 _MAY_FOLLOW = {"": {"open"}, "open": {"open", "word"}, "word": {"close"}, "close": {"open", "close"}}
-_ESCAPED = {"``": '"', "''": '"', "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+_ESCAPED = {"``": '"', "''": '"', "`": "'"}
+_ESCAPED |= {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 
 
 def read_tree(line: str) -> SstSentence:
-    r"""Parse a bracketed tree; Penn Treebank escapes (`-LRB-`, `\/`, two backquotes) are decoded."""
+    r"""Parse a bracketed tree; Penn Treebank escapes (`-LRB-`, `\/`, backquotes) are decoded."""
     tokens: list[str] = []
     phrases: list[Phrase] = []  # closed nodes
     open_nodes: list[tuple[int, str]] = []  # start and label

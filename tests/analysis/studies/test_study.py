@@ -186,6 +186,10 @@ def test_settings_are_chosen_on_dev_data_for_each_side(tmp_path: Path) -> None:
     assert (
         dict(zip(sample_efficiency.columns(facts), row, strict=True))["chosen with ELMo"] == "dropout 0.5, batch_size 4"
     )
+    whole = {name: value for name, value in point.items() if name != "chosen"} | {"fraction": 1.0}
+    facts = {"points": [point, whole]}  # choices up to a tenth alone
+    rows = sample_efficiency.rows(facts)
+    assert [len(row) for row in rows] == 2 * [len(sample_efficiency.columns(facts))] and rows[1][-2:] == ("", "")
 
 
 def test_a_curve_has_a_logarithmic_axis_and_the_ticks_asked_for() -> None:

@@ -138,6 +138,7 @@ def rows(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
         reached = ", ".join(f"{one['epoch']} ({one['updates']:,})" if one else "never" for one in point["reached"])
         part = f"{100 * point['fraction']:g}%"
         chosen = [", ".join(f"{k} {v}" for k, v in side.items()) for side in point.get("chosen", {}).values()]
+        chosen = chosen or [""] * (len(columns(facts)) - len(_COLUMNS))
         found.append((part, f"{point['examples']:,}", *cells, f"{point['gain']:+.2f}", reached, *chosen))
     return found
 
