@@ -11,7 +11,7 @@ def card_blocks(card: str) -> list[Block]:
     """Blocks of a model card without its front matter."""
     blocks: list[Block] = []
     points: list[Text] = []
-    for paragraph in _paragraphs(_without_front_matter(card)):
+    for paragraph in _paragraphs(_text_of(card)):
         if paragraph.startswith(("- ", "* ")):
             points.append(_inline(paragraph[2:]))
             continue
@@ -45,8 +45,9 @@ def _inline(text: str) -> Text:
     return tuple(Bold(piece) if k % 2 else piece for k, piece in enumerate(pieces) if piece) or ""
 
 
-def _without_front_matter(card: str) -> str:
+def _text_of(card: str) -> str:
+    """Text of a card, without front matter and without comments, which mark its figures."""
     lines = card.strip().splitlines()
     if lines[:1] == ["---"] and "---" in lines[1:]:
         lines = lines[lines.index("---", 1) + 1 :]
-    return "\n".join(lines).strip()
+    return re.sub(r"<!--.*?-->", "", "\n".join(lines), flags=re.DOTALL).strip()
