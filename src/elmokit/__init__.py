@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from elmokit.tasks.runs.task_model import TaskModel
     from elmokit.tasks.text_tagger import TextTagger, load_tagger
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 __all__ = [
     "Elmo",
     "ElmoEmbedding",
