@@ -239,7 +239,7 @@ def test_trainer_pipeline_and_back_to_elmokit(base: Path, tmp_path: Path) -> Non
     """Token classification from training to exact spans, and the fine-tuned biLM in elmokit."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(base)
     sentences = [
-        (["Ada", "Lovelace", "lived", "in", "London", "."], [1, 2, 0, 0, 3, 0]),
+        (["“", "Ada", "Lovelace", "”", "lived", "in", "London", "."], [0, 1, 2, 0, 0, 0, 3, 0]),
         (["We", "met", "Grace", "Hopper", "in", "New", "York", "."], [0, 0, 1, 2, 0, 3, 4, 0]),
     ]
     data = [dict(tokenizer(words, is_split_into_words=True), labels=labels) for words, labels in sentences]

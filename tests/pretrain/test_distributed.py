@@ -137,3 +137,4 @@ if __name__ == "__main__":  # one of the processes that torchrun starts
             os.kill(os.getpid(), signal.SIGKILL)
         made = losses(sys.argv[1], here)
         Path(sys.argv[1]).with_suffix(f".{here.rank}").write_text(json.dumps(made))
+    os._exit(0)  # as in cli/training.py: a thread of torch may abort the interpreter while it shuts down

@@ -236,7 +236,7 @@ def test_clusters_color_the_map_and_its_layers(watched: Any) -> None:
 def test_the_caption_of_the_map_says_when_clusters_are_chance(watched: Any) -> None:
     page = watched(suffix="#map").page
     page.wait_for_selector("#map .dot", timeout=60_000)
-    for word, chance in (("bank", False), ("match", True)):
+    for word, chance in (("bank", False), ("play", True)):
         page.click(f"#map .choice button:text-is('{word}')")
         page.wait_for_selector(f"text=Occurrences of “{word}”", timeout=30_000)
         caption = page.inner_text("#map figure:first-of-type .note")
