@@ -7,9 +7,9 @@ import { declare } from "../state.js";
 
 const EXAMPLES = {
   en: {
-    present: ["I will buy you a present for your birthday.", "She wrapped the present in blue paper.", "Live in the present and do not worry about tomorrow."],
-    play: ["The actor was praised in the play.", "She wrote her first play at the age of nineteen.", "The shortstop made a brilliant play at second base."],
-    bank: ["She borrowed money from the bank.", "The bank refused to give the company a loan.", "They sat on the bank and watched the boats."],
+    present: ["I will buy you a present for your birthday.", "I bought him a present at the market.", "Live in the present, not the past."],
+    play: ["The actor was praised in the play.", "She wrote her first play at the age of nineteen.", "Two runners scored on the same play."],
+    bank: ["The bank refused to give the company a loan.", "She borrowed money from the bank.", "They sat on the bank and watched the boats."],
   },
   ko: { 눈이: ["밤새 하얀 눈이 많이 내렸다 .", "겨울이 되자 산 위에 눈이 쌓였다 .", "그녀는 오래 울어서 눈이 빨갛다 ."] },
   zh: { 花: ["花园 里 开 了 一 朵 红色 的 花 。", "她 送 给 我 一 束 花 。", "他 把 钱 都 花 在 书 上 。"] },
