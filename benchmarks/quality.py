@@ -5,8 +5,8 @@
 Every encoder is frozen, and all get the same data and the same linear classifiers. DATA holds `pos/ud-ewt`,
 `ner/conll2003`, `sst`, `wsd` (SemCor, the evaluation sets and WordNet 3.0) and `vectors`. Layers are chosen on the dev
 text, never on the test text; the few triples of two senses have no dev part, and the table has the best layer of each
-encoder. Misspelled text is the test text with fixed typing errors; classifiers are trained on
-clean text alone. `base` is the packaged model; any other name but minilm and glove is the path of a model.
+encoder. Misspelled text is the test text with fixed typing errors; classifiers are trained on clean text alone. `base`
+is the packaged model; any other name but minilm and glove is the path of a model.
 """
 
 from __future__ import annotations

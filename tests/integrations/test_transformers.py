@@ -269,6 +269,10 @@ def test_trainer_pipeline_and_back_to_elmokit(base: Path, tmp_path: Path) -> Non
     tuned = weights.load(tmp_path / "ner")
     assert tuned.format == "transformers" and tuned.fingerprint != weights.load("base").fingerprint
     assert len(tuned.mixes) == 1 and tuned.mixes[0].gamma != 1
+    saved = tuned.bilm.state_dict()
+    for name, tensor in trainer.model.elmo.bilm.state_dict().items():
+        assert torch.equal(saved.pop(name), tensor), name
+    assert not saved
     layers = next(iter(Elmo(tuned).embed([text]))).layers
     with torch.no_grad():
         read = trainer.model.eval()(**tokenizer(text, return_tensors="pt"), output_hidden_states=True)
