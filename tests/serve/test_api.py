@@ -9,6 +9,7 @@ import math
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -360,6 +361,9 @@ def test_no_path_reaches_the_file_system(server: Served, path: str) -> None:
 def test_metrics(client: Any, server: Served) -> None:
     before = server.metric("elmo_tokens_total")
     ask(client, "/embed", texts=[TOKENS])
+    deadline = time.monotonic() + 10  # a batch may be counted just after it was answered
+    while server.metric("elmo_tokens_total") == before and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert server.metric("elmo_tokens_total") == before + 4
     client.get("/")
     text = client.get("/metrics").text
