@@ -48,4 +48,5 @@ def test_the_packaged_taggers_are_served_with_the_packaged_model(monkeypatch: py
     monkeypatch.setattr(serve_settings, "packaged_taggers", lambda: {"ner": Path("packaged/ner")})
     assert served_tasks([], None) == {"ner": Path("packaged/ner")}
     assert served_tasks(["runs/ner", "x=runs/pos"], None) == {"ner": Path("runs/ner"), "x": Path("runs/pos")}
+    assert served_tasks([], "base") == {"ner": Path("packaged/ner")}
     assert served_tasks(["runs/pos"], "other") == {"pos": Path("runs/pos")}

@@ -9,6 +9,7 @@ from typing import Literal
 
 from elmokit.errors import ConfigError
 from elmokit.tasks.text_tagger import packaged_taggers
+from elmokit.weights.locate import is_packaged
 
 Dtype = Literal["float32", "int8"]
 
@@ -72,7 +73,7 @@ class ServeSettings:
 
 def served_tasks(values: list[str], model: str | Path | None) -> dict[str, Path]:
     """The runs of `--task` by name; with the packaged model its taggers, too, unless a run has the same name."""
-    return {**(packaged_taggers() if model is None else {}), **named_tasks(values)}
+    return {**(packaged_taggers() if is_packaged(model) else {}), **named_tasks(values)}
 
 
 def named_tasks(values: list[str]) -> dict[str, Path]:

@@ -186,6 +186,11 @@ def _installed_models() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group="elmokit.models")}
 
 
+def is_packaged(model: ModelName | None) -> bool:
+    """Whether this is the packaged model: None, or its name."""
+    return model is None or (isinstance(model, str) and _named(model) == _packaged())
+
+
 def _packaged() -> Path:
     packaged = _packaged_models()
     if len(packaged) != 1:
