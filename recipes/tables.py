@@ -7,9 +7,12 @@ A figure stands between two comments, which name the file, the keys inside its `
 
     <!-- result: quality.json encoders/base/pos/clean:.1f -->93.0<!-- /result -->
 
-A table stands between two comments on lines of their own; its text is `numbers["table"]` of the file:
+A table stands between two comments on lines of their own; its text is `numbers["table"]` of the file, or what
+result_tables.py makes of a kind of results, also from several files:
 
     <!-- table: quality.json -->
+    <!-- /table -->
+    <!-- table: probe-ewt-xpos.json probe-ewt-upos.json -->
     <!-- /table -->
 """
 
@@ -22,10 +25,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from result_tables import KINDS
+
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/**/*.md", "benchmarks/*.md", "src/elmokit/models/**/README.md", "languages/*/*/README.md")
 RESULT = re.compile(r"(<!-- result: (\S+) (.+?) -->)(.*?)(<!-- /result -->)")
-TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
+TABLE = re.compile(r"(<!-- table: (\S+(?: \S+)*) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
 
 
 class MarkError(ValueError):
@@ -50,13 +55,11 @@ def rewritten(text: str, folder: Path) -> tuple[str, list[str]]:
         return f"{start}{new}{end}"
 
     def table(match: re.Match[str]) -> str:
-        start, file, old, end = match.groups()
-        lines = numbers(folder / file).get("table")
-        if not isinstance(lines, list):
-            raise MarkError(f"{file}: expected a table in its numbers, found none")
+        start, names, old, end = match.groups()
+        lines = table_lines([folder / name for name in names.split()])
         new = "".join(f"{line}\n" for line in ["", *lines, ""])  # some renderers need the empty lines
         if old != new:
-            changes.append(f"{file}: the page has another table than the results")
+            changes.append(f"{names}: the page has another table than the results")
         return f"{start}{new}{end}"
 
     for kind, pattern in (("result", RESULT), ("table", TABLE)):
@@ -65,11 +68,28 @@ def rewritten(text: str, folder: Path) -> tuple[str, list[str]]:
     return TABLE.sub(table, RESULT.sub(figure, text)), changes
 
 
-def numbers(path: Path) -> dict[str, Any]:
-    """The numbers of a results file."""
+def read(path: Path) -> dict[str, Any]:
+    """A results file."""
     if not path.is_file():
         raise MarkError(f"{path.name}: expected results in {path.parent}, found none")
-    return dict(json.loads(path.read_text(encoding="utf-8"))["numbers"])
+    return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def numbers(path: Path) -> dict[str, Any]:
+    """The numbers of a results file."""
+    return dict(read(path)["numbers"])
+
+
+def table_lines(paths: list[Path]) -> list[str]:
+    """The table of a results file, or the one that result_tables.py makes of files of one kind."""
+    files = [read(path) for path in paths]
+    kind, lines = files[0]["kind"], files[0]["numbers"].get("table")
+    if len(files) == 1 and isinstance(lines, list):
+        return lines
+    if kind not in KINDS or any(file["kind"] != kind for file in files):
+        names = " ".join(path.name for path in paths)
+        raise MarkError(f"{names}: expected a table in its numbers, or files of {' or '.join(KINDS)}, found {kind}")
+    return KINDS[kind]([file["numbers"] for file in files])
 
 
 def shown(found: Any, key: str, file: str) -> str:

@@ -28,6 +28,7 @@ def load(path: Path) -> ModuleType:
     return module
 
 
+sys.path.append(str(ROOT / "recipes"))  # where tables.py finds result_tables.py
 tables = load(ROOT / "recipes" / "tables.py")
 keep_results = load(ROOT / "recipes" / "keep_results.py")
 task_table = load(ROOT / "recipes" / "task_table.py")
@@ -86,6 +87,22 @@ def test_figures_and_tables_are_rewritten(results: Path) -> None:
 def test_wrong_marks_are_errors(results: Path, mark: str, reason: str) -> None:
     with pytest.raises(tables.MarkError, match=reason):
         tables.rewritten(mark, results)
+
+
+def test_tables_of_probes_and_word_senses_are_made_from_their_scores(results: Path) -> None:
+    for column, control in (("xpos", {"layer 0": 7.0}), ("3", None)):
+        facts = {"column": column, "accuracy": {"layer 0": 90.126}, "control": control, "majority": 80.0}
+        write_results(results / f"probe-{column}.json", Results("probe", "elmo probe", None, (), facts))
+    scores = {system: {"dev": {"ALL": {"f1": f1}}} for system, f1 in (("first sense", 50.0), ("layer 0", 60.0))}
+    write_results(results / "wsd.json", Results("wsd", "elmo wsd", None, (), {"scores": scores}))
+    page = "<!-- table: probe-xpos.json probe-3.json -->\n<!-- /table -->\n<!-- table: wsd.json -->\n<!-- /table -->\n"
+    text, _ = tables.rewritten(page, results)
+    assert "| % of tokens | EWT, PTB tags | random weights | CoNLL-2000, chunks |" in text
+    assert "| most frequent tag of the word | 80.00 |  | 80.00 |" in text
+    assert "| layer 0 | 90.13 | 7.00 | 90.13 |" in text
+    assert "| first sense | 50.0 |" in text and "| layer 0 | **60.0** |" in text
+    with pytest.raises(tables.MarkError, match="found wsd"):
+        tables.rewritten("<!-- table: wsd.json probe-xpos.json -->\n<!-- /table -->", results)
 
 
 def test_results_of_benchmarks_have_the_header(tmp_path: Path) -> None:
