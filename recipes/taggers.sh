@@ -20,7 +20,7 @@ common="--model $model --word-dim 0 --decay linear $*"
   echo "ner train -o $out/runs/ner --train $conll/eng.train.gz --dev $conll/eng.testa --test $conll/eng.testb" \
     "--hidden 150 --learning-rate 0.002 --epochs 12 $common"
   echo "sst train -o $out/runs/sentiment --train $data/sst/train.txt.gz --dev $data/sst/dev.txt --test $data/sst/test.txt" \
-    "--hidden 96 --epochs 10 --dropout 0.3 $common"
+    "--hidden 96 --phrases --epochs 3 $common"
   echo "pos train -o $out/runs/pos $treebank --hidden 150 --learning-rate 0.002 --epochs 8 $common"
   echo "upos train -o $out/runs/upos $treebank --hidden 150 --learning-rate 0.002 --epochs 8 $common"
 } | xargs -P 2 -I{} sh -c "elmo task {} --threads 1 --quiet --resume"

@@ -224,3 +224,16 @@ def test_clipping_counts_a_row_that_was_used_twice_once() -> None:
     assert table.grad is not None and dense.grad is not None
     assert clip_gradients([table, dense], 100.0) == pytest.approx(1.0)
     torch.testing.assert_close(table.grad.to_dense()[1], torch.full((2,), 2 / expected))
+
+
+def test_a_run_with_noise_can_be_repeated_and_differs_from_one_without(tmp_path: Path) -> None:
+    text = synthetic.write(tmp_path / "train.txt", 60)
+    losses = {
+        noise: [
+            [step.loss for step, _ in zip(train(state, Corpus(str(text))), range(4), strict=False)]
+            for state in (synthetic.state(text, noise=noise, steps=4, epochs=None) for _ in range(2))
+        ]
+        for noise in (0.0, 0.5)
+    }
+    assert losses[0.5][0] == losses[0.5][1]
+    assert losses[0.5][0] != losses[0.0][0]

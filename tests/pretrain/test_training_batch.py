@@ -107,3 +107,32 @@ def test_fast_enough_to_go_unnoticed() -> None:
         make_batch(sentences, VOCABULARY, ByteCharacters())
         seconds.append(time.process_time() - started)
     assert min(seconds) < 0.012  # about 0.003; a step takes a second
+
+
+NAMES = Vocabulary(["<S>", "</S>", "<UNK>", "river", "bank", "the"])
+
+
+def test_what_is_read_is_misspelled_and_what_is_predicted_is_not() -> None:
+    sentence = ["the", "river", "bank"]
+    clean = make_batch([sentence], NAMES, ByteCharacters(12))
+    noisy = make_batch(
+        [sentence],
+        NAMES,
+        ByteCharacters(12),
+        misspell=lambda tokens: [token.replace("v", "vv") for token in tokens],
+    )
+    assert noisy.characters is not None and clean.characters is not None
+    # the targets of both directions are those of the clean batch
+    assert torch.equal(noisy.word_ids[noisy.right], clean.word_ids[clean.right])
+    assert torch.equal(noisy.word_ids[noisy.left], clean.word_ids[clean.left])
+    # one word is spelt otherwise, the marks and the others are not
+    differs = (noisy.characters[noisy.left] != clean.characters[clean.left]).any(dim=1)
+    assert differs.tolist() == [False, False, True, False]
+    expected = torch.from_numpy(ByteCharacters(12).encode(["rivver"]))[0]
+    assert torch.equal(noisy.characters[noisy.left][2], expected)
+
+
+def test_a_word_both_clean_and_misspelled_has_two_rows() -> None:
+    spellings = iter((["bank", "bnak"],))
+    batch = make_batch([["bank", "bank"]], NAMES, ByteCharacters(12), misspell=lambda _: next(spellings))
+    assert batch.word_ids.tolist() == [0, 1, 4, 4]

@@ -74,3 +74,8 @@ def test_the_learning_rate_rises_and_falls() -> None:
     cosine = settings.changed(decay="cosine")
     assert [cosine.learning_rate_at(10, done) for done in (0, 0.5, 1, 1.2)] == pytest.approx([1, 0.5, 0, 0])
     assert settings.changed(decay="none").learning_rate_at(10, 0.9) == 1
+
+
+def test_noise_is_a_share() -> None:
+    with pytest.raises(ConfigError, match=r"noise: expected less than 1, found 1\.5"):
+        TrainingSettings(noise=1.5)

@@ -19,11 +19,11 @@ from elmokit.nn.softmax import Head, SoftmaxHead
 from elmokit.pretrain.corpus import Corpus, Share
 from elmokit.pretrain.distributed import Processes, without_sync
 from elmokit.pretrain.loss import bilm_loss
-from elmokit.pretrain.noise import misspell_some
 from elmokit.pretrain.prefetch import prefetch
 from elmokit.pretrain.training_batch import TrainingBatch, make_batch
 from elmokit.pretrain.training_settings import TrainingSettings
 from elmokit.pretrain.training_state import TrainingState
+from elmokit.text.noise import misspell_some
 from elmokit.training.seeds import seed_of, seeded
 
 WINDOW, RECENT = 50, 0.1  # the running mean of the loss covers this many steps, or this share of all steps, if fewer

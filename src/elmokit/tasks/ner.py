@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from elmokit.tasks.shared.crf import Constraints, Crf
 from elmokit.tasks.shared.encoder import BiLstm
 from elmokit.tasks.shared.inputs import TextInputs
+from elmokit.tasks.shared.noisy_copies import noisy_copies
 from elmokit.tasks.shared.tags import Span, decode, detect, encode, split
 from elmokit.tasks.shared.task_base import Task, TaskBatch, TaskNetwork, log
-from elmokit.tasks.shared.task_settings import FitSettings
+from elmokit.tasks.shared.task_settings import TaggerSettings
 from elmokit.text.columns import fault, read_blocks
 from elmokit.text.tokenizer import words_by_sentence
 from elmokit.training.settings_fields import option
@@ -27,7 +28,7 @@ COLORS = {"PER": "green", "LOC": "blue", "ORG": "magenta", "MISC": "yellow"}  # 
 
 
 @dataclass(frozen=True)
-class NerSettings(FitSettings):
+class NerSettings(TaggerSettings):
     """Network size and training settings, as in the authors' configurations."""
 
     hidden: int = option(200, "Hidden units of the LSTM per direction.", minimum=1)
@@ -96,6 +97,10 @@ class Ner(Task[NerSentence, NerSettings]):
     def network(self, inputs: TextInputs, settings: NerSettings, labels: dict[str, list[str]]) -> Tagger:
         """A biLSTM-CRF over BIOES tags of these types."""
         return Tagger(inputs=inputs, settings=settings, types=labels["types"])
+
+    def training_examples(self, examples: list[NerSentence], settings: NerSettings) -> list[NerSentence]:
+        """The sentences and, with `--noise`, a noisy copy of each."""
+        return [*examples, *noisy_copies(examples, settings)]
 
     def score(self, examples: Sequence[NerSentence], predictions: Sequence[list[Entity]]) -> dict[str, float]:
         """Precision, recall and F1 over whole entities as in conlleval, and F1 per type."""

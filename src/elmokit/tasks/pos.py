@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from elmokit.errors import InputError
 from elmokit.tasks.shared.encoder import BiLstm
 from elmokit.tasks.shared.inputs import TextInputs
+from elmokit.tasks.shared.noisy_copies import noisy_copies
 from elmokit.tasks.shared.task_base import Task, TaskBatch, TaskNetwork
-from elmokit.tasks.shared.task_settings import FitSettings
+from elmokit.tasks.shared.task_settings import TaggerSettings
 from elmokit.text.lines import COMPRESSED_SUFFIXES
 from elmokit.text.tagged_text import read_tagged
 from elmokit.text.tokenizer import words_by_sentence
@@ -26,7 +27,7 @@ _UNKNOWN = -100  # target of tags that do not occur in the training data; ignore
 
 
 @dataclass(frozen=True)
-class PosSettings(FitSettings):
+class PosSettings(TaggerSettings):
     """Network size and training settings."""
 
     hidden: int = option(200, "Hidden units of the LSTM per direction.", minimum=1)
@@ -79,6 +80,10 @@ class Pos(Task[PosSentence, PosSettings]):
     def network(self, inputs: TextInputs, settings: PosSettings, labels: dict[str, list[str]]) -> SoftmaxTagger:
         """A new network."""
         return SoftmaxTagger(inputs=inputs, settings=settings, tags=labels["tags"])
+
+    def training_examples(self, examples: list[PosSentence], settings: PosSettings) -> list[PosSentence]:
+        """The sentences and, with `--noise`, a noisy copy of each."""
+        return [*examples, *noisy_copies(examples, settings)]
 
     def score(self, examples: Sequence[PosSentence], predictions: Sequence[Sequence[TokenTag]]) -> dict[str, float]:
         """Tag accuracy in percent."""

@@ -18,8 +18,9 @@ from elmokit.tasks.shared.classification import Classified, Classifier, accuracy
 from elmokit.tasks.shared.encoder import BiLstm
 from elmokit.tasks.shared.inputs import TextInputs
 from elmokit.tasks.shared.masked import masked_max, masked_mean, masked_softmax
+from elmokit.tasks.shared.noisy_copies import noisy_copies
 from elmokit.tasks.shared.task_base import Task, TaskBatch
-from elmokit.tasks.shared.task_settings import FitSettings
+from elmokit.tasks.shared.task_settings import TaggerSettings
 from elmokit.text.lines import LineReader
 from elmokit.text.tokenizer import words
 from elmokit.training.settings_fields import option
@@ -29,7 +30,7 @@ _COLORS = {"0": "red", "1": "bright_red", "2": "yellow", "3": "bright_green", "4
 
 
 @dataclass(frozen=True)
-class SstSettings(FitSettings):
+class SstSettings(TaggerSettings):
     """BCN settings of McCann et al. (2017) and the ELMo paper, scaled down to train on two cores."""
 
     hidden: int = option(150, "Hidden units of the encoder and the integrator per direction.", minimum=1)
@@ -96,16 +97,17 @@ class Sst(Task[SstSentence, SstSettings]):
         return Bcn(inputs=inputs, settings=settings, labels=labels["sentiment"])
 
     def training_examples(self, examples: list[SstSentence], settings: SstSettings) -> list[SstSentence]:
-        """The sentences, and with `--phrases` also every distinct phrase as a sentence of its own."""
+        """The sentences; with `--phrases` every distinct phrase as a sentence, too; with `--noise` noisy copies."""
+        copies = noisy_copies(examples, settings)
         if not settings.phrases:
-            return examples
+            return [*examples, *copies]
         phrases = (
             SstSentence(example.tokens[phrase.start : phrase.end], phrase.label)
             for example in examples
             for phrase in example.phrases
         )
         whole = (SstSentence(example.tokens, example.label) for example in examples)
-        return list(dict.fromkeys((*whole, *phrases)))
+        return [*dict.fromkeys((*whole, *phrases)), *copies]
 
     def score(self, examples: Sequence[SstSentence], predictions: Sequence[Classified]) -> dict[str, float]:
         """Accuracy over whole sentences."""

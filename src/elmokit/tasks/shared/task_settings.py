@@ -72,3 +72,16 @@ class FitSettings(InputSettings):
         0.1, "Fraction of the training data held out for validation, without --dev.", minimum=0, below=1
     )
     seed: int = option(0, "Random seed.", minimum=0, maximum=2**63 - 1)
+
+
+@dataclass(frozen=True)
+class TaggerSettings(FitSettings):
+    """Settings of the tasks that `elmo tag` applies to any text."""
+
+    noise: float = option(
+        0.0,
+        "Train on a noisy copy of every sentence, too: this share of its words is misspelled, and some copies are in "
+        "lower case or capitals.",
+        minimum=0,
+        below=1,
+    )

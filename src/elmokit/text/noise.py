@@ -6,12 +6,23 @@ import random
 from collections.abc import Callable, Sequence
 
 SECOND_EDIT = 0.25  # probability of a second edit in a misspelled word
+LOWER_CASE, CAPITALS = 0.25, 0.05  # shares of noisy sentences
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def misspell_some(tokens: Sequence[str], share: float, rng: random.Random) -> list[str]:
     """Misspell tokens with probability `share`: swap, drop, insert or repeat letters, or change case."""
     return [misspell(token, rng) if rng.random() < share else token for token in tokens]
+
+
+def noisy_sentence(tokens: Sequence[str], share: float, rng: random.Random) -> list[str]:
+    """A sentence as people type it: some in lower case, a few in capitals, with misspelled words."""
+    chance = rng.random()
+    if chance < LOWER_CASE:
+        tokens = [token.lower() for token in tokens]
+    elif chance < LOWER_CASE + CAPITALS:
+        tokens = [token.upper() for token in tokens]
+    return misspell_some(tokens, share, rng)
 
 
 def misspell(word: str, rng: random.Random) -> str:
