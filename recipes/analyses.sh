@@ -6,7 +6,7 @@ set -euo pipefail
 data=$1 results=$2
 model=(${3:+--model "$3"})
 examples=$(dirname "$0")/../examples
-mkdir -p "$results/neighbors" "$results/senses"
+mkdir -p "$results/senses"
 
 used=$(python -c 'import sys; from elmokit import weights; print(weights.load(sys.argv[1]).fingerprint)' "${3:-base}")
 if [ -e "$results/model" ] && [ "$(cat "$results/model")" != "$used" ]; then
@@ -56,42 +56,4 @@ play-drama|play|The actor was praised in the play .
 play-game|play|The shortstop made a spectacular play on the ground ball .
 present-gift|present|I will buy you a present .
 present-now|present|Live in the present , not the past .
-QUERIES
-
-# Neighbors of ten words with two senses each, among 500,000 tokens: sentences with one of the words, at most 1,800 per word, so
-# that the rare ones occur often enough. Layer 0 is context-independent and serves as the static baseline.
-corpus=$results/ten-words.txt
-[ -e "$corpus" ] || { xz -dc "$data"/lm/train-0*.txt.xz | awk '
-  BEGIN { split("play present bank bat spring light match rock season right", words); for (k in words) left[words[k]] = 1800 }
-  { for (i = 1; i <= NF; i++) if ($i in left && left[$i]-- > 0) { print; next } }' > "$corpus.new" && mv "$corpus.new" "$corpus"; }
-for layer in 0 2; do
-  [ -e "$results/layer-$layer.index" ] ||
-    elmo index build --corpus "$corpus" --max-tokens 500000 --layer $layer "${model[@]}" -o "$results/layer-$layer.index"
-done
-while IFS='|' read -r word sense sentence; do
-  for layer in 0 2; do
-    measure "$results/neighbors/$word-$sense-$layer.json" neighbors --index "$results/layer-$layer.index" "$sentence" --word "$word" \
-      --same-word --vectors "$data/vectors/glove.6B.50d.task.txt.bz2" --quiet
-  done
-done <<'QUERIES'
-play|drama|The actor forgot his lines during the play .
-play|game|Their shortstop fell but completed the play .
-present|gift|She opened the present before her birthday .
-present|now|We must enjoy the present and forget yesterday .
-bank|money|He deposited his savings in the bank yesterday .
-bank|river|Willows grow along the bank near our cottage .
-bat|animal|The bat flew out of its cave .
-bat|club|His wooden bat cracked as he hit that ball .
-spring|season|Roses bloom in early spring across our valley .
-spring|coil|Watchmakers replace the broken spring inside my clock .
-light|brightness|Sunshine filled that room with warm light all day .
-light|weight|Hikers prefer tents made of light fabric .
-match|game|Our team won the match by three goals .
-match|fire|Grandfather struck the match and lit his pipe .
-rock|music|The guitarist plays rock with his band .
-rock|stone|Geologists study rock from old volcanoes .
-season|sport|The striker scored often last season for Madrid .
-season|year|Rivers shrink when another dry season arrives .
-right|claim|Women gained the right to vote .
-right|side|Drivers turned toward the right at each corner .
 QUERIES

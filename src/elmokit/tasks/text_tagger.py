@@ -174,7 +174,7 @@ def packaged_taggers() -> dict[str, Path]:
 
 def _folder(tagger: str | os.PathLike[str]) -> Path:
     packaged = packaged_taggers()
-    if isinstance(tagger, str) and tagger in KINDS and not Path(tagger).is_dir():
+    if isinstance(tagger, str) and tagger in KINDS and not (Path(tagger) / files.SETTINGS).is_file():
         if tagger not in packaged:
             raise ConfigError(
                 f"--tagger: expected {', '.join(packaged) or 'a folder'}, as the package has no tagger {tagger}; train "
