@@ -190,3 +190,9 @@ def keep(monkeypatch: pytest.MonkeyPatch, output: Path, *paths: Path) -> Path:
 )
 def test_absolute_paths_become_names(key: str, text: str, expected: str) -> None:
     assert keep_results.names_only({key: text, "n": [3]}) == {key: expected, "n": [3]}
+
+
+def test_names_of_the_data_are_kept_below_its_folder() -> None:
+    record = {"command": "elmo wsd --train=/a/data/wsd/x.xml -o /b/out.json", "path": "/a/data/wsd/x.xml"}
+    found = keep_results.names_only(record, Path("/a/data"))
+    assert found == {"command": "elmo wsd --train=wsd/x.xml -o out.json", "path": "wsd/x.xml"}

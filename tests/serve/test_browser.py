@@ -257,7 +257,7 @@ def test_the_paper_in_words_with_legends(watched: Any, tmp_path: Path) -> None:
         download.value.save_as(tmp_path / "figure.svg")
         assert all(f">{word}" in (tmp_path / "figure.svg").read_text() for word in words), label
     page.click("#paper .choice button:text-is('Perplexity')")
-    assert page.locator("#paper .bar").count() == 2 and "cannot be compared" in page.inner_text("#paper figure")
+    assert page.locator("#paper .bar").count() >= 2 and "cannot be compared" in page.inner_text("#paper figure")
     page.click("#paper .choice button:text-is('Nearest neighbors')")
     assert page.locator("#paper figure").count() >= 2
 

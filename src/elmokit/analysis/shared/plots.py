@@ -203,6 +203,9 @@ def bubbles(
             says = f"{name}\n{size:.0f} {size_name}"
             axes.annotate(says, (x, y), xytext=(0, 20), textcoords="offset points", ha="center", color=color)
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(library.ticker.LogLocator(subs=(1, 3)))
+        axes.xaxis.set_major_formatter(library.ticker.StrMethodFormatter("{x:,.0f}"))
+        axes.xaxis.set_minor_formatter(library.ticker.NullFormatter())  # its labels would overlap
         axes.margins(x=0.3, y=0.35)
         axes.set_xlabel(x_name)
         axes.set_ylabel(y_name)
@@ -236,6 +239,7 @@ def _matplotlib() -> Any:
         import matplotlib.figure
         import matplotlib.font_manager
         import matplotlib.patches
+        import matplotlib.ticker
     except ImportError:
         raise MissingExtraError("drawing", "analysis") from None
     return matplotlib
