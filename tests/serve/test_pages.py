@@ -125,11 +125,11 @@ def test_unknown_tags_are_named_by_column_and_data() -> None:
 
 
 def test_the_curve_over_less_data_is_read() -> None:
+    columns = ("part", "examples", "dev", "test", "best epoch", "dev", "test", "best epoch", "gain", "as good after")
     report = (
-        "## Table 1: six tasks\n\n| | m | a | b | c | d | e | f | g |\n| --- | --- |\n\n## Figure 1: less training data\n\n"
-        "![SST-5: accuracy](<report-figure-1-1.svg>)\n\n"
-        "| part | examples | no ELMo: dev | test | best epoch | ELMo: dev | test | best epoch | gain | as good after |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "## Table 1: six tasks\n\n| | m | a | b | c | d | e | f | g |\n| --- | --- |\n\n"
+        "## Figure 1: less training data\n\n![SST-5: accuracy](<report-figure-1-1.svg>)\n\n"
+        f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}\n"
         "| 3% | 2,563 | 31.52 | 33.48 ± 0.50 | 12 | 30.34 | 31.95 | 7 | -1.54 | never |\n"
     )
     [curve] = figures(report)["less_data"]
